@@ -1,0 +1,289 @@
+-- The nouns. `event` and `log` are append-only; everything that changes is small.
+
+-- Time in SQL is read through this function, so that tests can replace it.
+create function outbox.clock() returns timestamptz language sql volatile parallel safe
+return clock_timestamp();
+
+-- One row: what was fixed at install, and what `rebase` fenced off.
+create table outbox.setting (
+  only_row   boolean  primary key default true check (only_row),
+  lanes      smallint not null default 16 check (lanes between 1 and 256),
+  fenced_id  bigint   not null default 0   -- event ids up to here were numbered by a rebase: never looked at by xid again
+);
+insert into outbox.setting default values;
+
+-- CACHE must stay 1: with more, ids are not in order of emission within an aggregate.
+create sequence outbox.event_id as bigint cache 1;
+
+create table outbox.event (
+  id             bigint      not null default nextval('outbox.event_id'),
+  xid            xid8        not null default pg_current_xact_id(),  -- top-level transaction, also inside savepoints
+  created_at     timestamptz not null default outbox.clock(),
+  not_before     timestamptz,
+  bytes          integer     not null,
+  version        smallint    not null default 1,
+  type           text        not null,
+  aggregate_type text        not null,
+  aggregate_id   text        not null,
+  key            text,       -- the idempotency key, which the outside may know the event by
+  headers        json,
+  payload        json        not null,
+  primary key (id),
+  constraint event_bytes          check (bytes between 1 and 262144),
+  constraint event_version        check (version >= 1),
+  constraint event_type           check (octet_length(type) between 1 and 128),
+  constraint event_aggregate_type check (octet_length(aggregate_type) between 1 and 128),
+  constraint event_aggregate_id   check (octet_length(aggregate_id) between 1 and 512)
+) partition by range (id);
+create index event_xid on outbox.event (xid);
+
+-- A small code for each pair (event type, aggregate type), so that filters read only the log. 0 = more than 32,767 pairs.
+create table outbox.kind (
+  code           smallint not null,   -- 0 from the 32,768th pair on
+  type           text not null,
+  aggregate_type text not null,
+  primary key (type, aggregate_type)
+);
+
+-- The numbered log: 24 bytes of data a row.
+create table outbox.log (
+  pos      bigint   not null,
+  event_id bigint   not null,
+  hash     integer  not null,
+  lane     smallint not null,
+  kind     smallint not null,
+  primary key (lane, pos)
+) partition by range (pos);
+create index log_pos      on outbox.log using brin (pos)      with (pages_per_range = 16, autosummarize = on);
+create index log_event_id on outbox.log using brin (event_id) with (pages_per_range = 16, autosummarize = on);
+
+-- One row per sequencing step. `previous` is set while the window (previous, snapshot] is still being numbered in
+-- pieces; `reached` is then the highest event id done. `due_*` is how far scheduled events have been numbered.
+create table outbox.step (
+  id                bigint      generated always as identity primary key,
+  at                timestamptz not null,
+  snapshot          pg_snapshot not null,
+  previous          pg_snapshot,
+  reached           bigint,
+  pos               bigint      not null,
+  due_at            timestamptz not null,
+  due_id            bigint      not null,
+  epoch             integer     not null,
+  timeline          integer     not null,
+  database          oid         not null,
+  system_identifier bigint
+);
+create index step_at on outbox.step (at);
+
+-- Events that may not be numbered yet.
+create table outbox.scheduled (
+  due      timestamptz not null,
+  event_id bigint      not null,
+  primary key (due, event_id)
+);
+
+create table outbox.idempotency (
+  key        text        primary key check (octet_length(key) between 1 and 200),
+  event_id   bigint      not null,
+  hash       bytea       not null,
+  created_at timestamptz not null default outbox.clock()
+);
+create index idempotency_created_at on outbox.idempotency (created_at);
+
+-- A named consumer. The `held_*` columns are its breaker: shared by all workers and by whoever looks.
+create table outbox.subscription (
+  name         text        primary key check (name ~ '^[a-z][a-z0-9_.:-]{0,62}$'),
+  revision     integer     not null check (revision >= 1),
+  definition   jsonb       not null,
+  mode         text        not null default 'live' check (mode in ('live', 'dry-run', 'paused')),
+  mode_says    text,
+  mode_by      text,
+  mode_since   timestamptz not null default outbox.clock(),
+  lanes        smallint    not null,
+  ordered      boolean     not null,
+  coalesced    boolean     not null,
+  ledger       boolean     not null,
+  dead_holds   boolean     not null,
+  start_pos    bigint      not null,
+  created_at   timestamptz not null default outbox.clock(),
+  served_at    timestamptz not null default outbox.clock(),
+  held_cause   text        check (held_cause in ('unavailable', 'misconfigured')),
+  held_since   timestamptz,
+  held_says    text,
+  held_count   integer     not null default 0,
+  probe_at     timestamptz,
+  probe_owner  text,
+  check ((held_cause is null) = (held_since is null) and (held_cause is null) = (probe_at is null))
+);
+
+-- What a subscription listens to, from which position on. A later filter never reaches back.
+create table outbox.filter (
+  subscription text   not null references outbox.subscription on delete cascade,
+  from_pos     bigint not null,
+  types        text[] not null,
+  aggregates   text[],
+  primary key (subscription, from_pos)
+);
+
+-- Lease, owner and fence; written at claim, renewal and release only.
+create table outbox.lane (
+  subscription text        not null references outbox.subscription on delete cascade,
+  lane         smallint    not null,
+  owner        text,
+  fence        bigint      not null default 0,
+  lease_until  timestamptz not null default '-infinity',
+  primary key (subscription, lane)
+) with (fillfactor = 50);
+
+-- Appended; the newest is the last by (fence, pos). Old entries lie where no scan starts.
+create table outbox.cursor (
+  subscription text   not null references outbox.subscription on delete cascade,
+  lane         smallint not null,
+  fence        bigint not null,
+  pos          bigint not null,
+  delivered    bigint not null default 0,   -- events delivered by this lane since it exists
+  primary key (subscription, lane, fence, pos)
+);
+-- The cursor of a dry run: same shape, moves nothing else.
+create table outbox.shadow (like outbox.cursor including all);
+
+-- Exceptions of ordinary sinks; every event of ledger sinks.
+create table outbox.delivery (
+  subscription    text        not null references outbox.subscription on delete cascade,
+  lane            smallint    not null,
+  pos             bigint      not null,
+  event_id        bigint      not null,
+  aggregate_type  text        not null,
+  aggregate_id    text        not null,
+  hash            integer     not null,
+  state           text        not null
+    check (state in ('pending', 'retrying', 'sending', 'delivered', 'unknown', 'dead', 'discarded')),
+  attempts        integer     not null default 0 check (attempts >= 0),
+  attempts_max    integer     not null default 6,
+  next_attempt_at timestamptz,
+  first_failed_at timestamptz,
+  updated_at      timestamptz not null,
+  fence           bigint      not null default 0,
+  code            text,
+  error           text,
+  fingerprint     text,
+  reason          text,
+  receipt         json,
+  correction      json,       -- replaces the payload (and headers) of this delivery only
+  event           json,       -- the event itself, copied before retention empties its partition
+  primary key (subscription, lane, pos),
+  check ((state in ('pending', 'retrying')) = (next_attempt_at is not null))
+);
+create index delivery_due       on outbox.delivery (subscription, lane, next_attempt_at) where next_attempt_at is not null;
+create index delivery_aggregate on outbox.delivery (subscription, lane, hash) where state <> 'delivered';
+create index delivery_state     on outbox.delivery (subscription, state, updated_at);
+create index delivery_event     on outbox.delivery (event_id);
+
+-- What was sent: one row a call and lane (pos null), one row an event that did not succeed (pos set).
+create sequence outbox.attempt_id as bigint;
+create table outbox.attempt (
+  id           bigint      not null default nextval('outbox.attempt_id'),
+  call         bigint      not null,
+  subscription text        not null,
+  lane         smallint    not null,
+  from_pos     bigint      not null,
+  to_pos       bigint      not null,
+  pos          bigint,
+  started_at   timestamptz not null,
+  duration_ms  integer     not null,
+  worker       text        not null,
+  outcome      text        not null,
+  delivered    integer     not null default 0,
+  superseded   integer     not null default 0,
+  failed       integer     not null default 0,
+  dry_run      boolean     not null default false,
+  code         text,
+  error        text,
+  primary key (id)
+) partition by range (id);
+create index attempt_range on outbox.attempt (subscription, lane, to_pos);
+create index attempt_started_at on outbox.attempt using brin (started_at) with (pages_per_range = 16, autosummarize = on);
+
+create table outbox.worker (
+  id            text        primary key,
+  name          text        not null,
+  host          text        not null,
+  pid           integer     not null,
+  version       text        not null,
+  subscriptions text[]      not null,
+  draining      boolean     not null default false,
+  started_at    timestamptz not null,
+  heartbeat_at  timestamptz not null
+) with (fillfactor = 50);
+
+-- Every decision of a person or of a configured policy, once per request id.
+create table outbox.audit (
+  id           bigint      generated always as identity primary key,
+  at           timestamptz not null default outbox.clock(),
+  request_id   text        not null unique,
+  actor        text        not null,
+  action       text        not null,
+  subscription text,
+  event_id     bigint,
+  pos          bigint,
+  reason       text,
+  count        bigint,
+  before       jsonb,
+  after        jsonb
+);
+create index audit_at on outbox.audit (at);
+
+-- The consumer's side: messages already handled.
+create table outbox.inbox (
+  consumer   text        not null check (octet_length(consumer) between 1 and 128),
+  message_id text        not null check (octet_length(message_id) between 1 and 512),
+  at         timestamptz not null default outbox.clock(),
+  primary key (consumer, message_id)
+);
+create index inbox_at on outbox.inbox (at);
+
+-- Adds one leaf without waiting for open transactions: LIKE, CHECK, ATTACH (never PARTITION OF).
+create function outbox.add_partition(parent text, from_value bigint, to_value bigint) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  leaf text := format('%s_%s', parent, lpad(from_value::text, 19, '0'));
+  part text := case parent when 'log' then 'pos' else 'id' end;
+begin
+  if parent not in ('event', 'log', 'attempt') or from_value >= to_value then
+    raise exception using errcode = 'HM001', message = format('HMD_OPTION_INVALID: no partition of %s from %s to %s', parent, from_value, to_value);
+  end if;
+  execute format('create table outbox.%I (like outbox.%I including all)', leaf, parent);
+  execute format('alter table outbox.%I add constraint %I check (%I >= %s and %I < %s)', leaf, leaf || '_range', part, from_value, part, to_value);
+  if parent = 'event' then
+    -- Append-only and read in order soon after: never worth an autovacuum before the leaf is closed.
+    execute format('alter table outbox.%I set (autovacuum_vacuum_insert_scale_factor = 0.5)', leaf);
+  end if;
+  execute format('alter table outbox.%I attach partition outbox.%I for values from (%s) to (%s)', parent, leaf, from_value, to_value);
+  execute format('alter table outbox.%I drop constraint %I', leaf, leaf || '_range');
+  return leaf;
+end $$;
+
+-- The leaves and their ranges, read from the catalogue. The bounds of a default leaf are null.
+create view outbox.partition as
+select parent.relname as parent, leaf.relname as name, leaf.oid as leaf,
+       (regexp_match(bound.says, 'FROM \(''?(-?\d+)''?\)'))[1]::bigint as from_value,
+       (regexp_match(bound.says, 'TO \(''?(-?\d+)''?\)'))[1]::bigint as to_value
+  from pg_catalog.pg_inherits i
+  join pg_catalog.pg_class parent on parent.oid = i.inhparent
+  join pg_catalog.pg_class leaf on leaf.oid = i.inhrelid
+ cross join lateral pg_catalog.pg_get_expr(leaf.relpartbound, leaf.oid) as bound(says)
+ where i.inhparent in ('outbox.event'::regclass, 'outbox.log'::regclass, 'outbox.attempt'::regclass)
+   and leaf.relkind = 'r';
+
+select outbox.add_partition('event', 1, 1000001);
+select outbox.add_partition('log', 1, 1000001);
+select outbox.add_partition('attempt', 1, 1000001);
+-- An insert by a producer never fails for want of a partition; the log's only writer makes its own.
+create table outbox.event_default partition of outbox.event default;
+create table outbox.attempt_default partition of outbox.attempt default;
+
+-- lz4 compresses payloads faster than pglz, where the server was built with it.
+do $$ begin
+  execute 'alter table outbox.event alter column payload set compression lz4';
+exception when feature_not_supported or invalid_parameter_value then null;
+end $$;

@@ -1,0 +1,121 @@
+-- emit: inside the caller's transaction. The producer role may execute these functions and nothing else.
+
+-- Four bytes that stay the same across PostgreSQL majors (hashtext does not promise that).
+create function outbox.hash(aggregate_type text, aggregate_id text) returns integer
+language sql immutable parallel safe
+return ('x' || substr(md5(aggregate_type || '/' || aggregate_id), 1, 8))::bit(32)::integer;
+
+create function outbox.lane_of(hash integer, lanes smallint) returns smallint
+language sql immutable parallel safe
+return (((hash::bigint + 2147483648) % lanes))::smallint;
+
+-- Many events in one statement. Arrays are of one length or null; the caller has validated the events, the table's
+-- constraints hold what must never be broken.
+create function outbox.emit_many(
+  types text[], aggregate_types text[], aggregate_ids text[], payloads text[],
+  versions smallint[] default null, headers text[] default null,
+  not_before timestamptz[] default null, keys text[] default null
+) returns setof bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if cardinality(types) > 10000 then
+    raise exception using errcode = 'HM004', message = format('HMD_EVENT_LIMIT: %s events in one call, at most 10000', cardinality(types));
+  end if;
+  if keys is null then
+    return query
+      insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes, version, headers, not_before)
+      select e.type, e.aggregate_type, e.aggregate_id, e.payload::json, octet_length(e.payload),
+             coalesce(e.version, 1::smallint), e.headers::json, e.not_before
+        from unnest(types, aggregate_types, aggregate_ids, payloads, versions, headers, not_before)
+          as e(type, aggregate_type, aggregate_id, payload, version, headers, not_before)
+      returning event.id;
+    return;
+  end if;
+  return query select * from outbox.emit_keyed(types, aggregate_types, aggregate_ids, payloads, versions, headers, not_before, keys);
+end $$;
+
+-- With idempotency keys: the key first, then the event. The same key again is the same event; with another body, an error.
+create function outbox.emit_keyed(
+  types text[], aggregate_types text[], aggregate_ids text[], payloads text[],
+  versions smallint[], headers text[], not_before timestamptz[], keys text[]
+) returns setof bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  e record;
+  new_id bigint;
+  known record;
+  body bytea;
+begin
+  for e in
+    select * from unnest(types, aggregate_types, aggregate_ids, payloads, versions, headers, not_before, keys)
+      as u(type, aggregate_type, aggregate_id, payload, version, headers, not_before, key)
+  loop
+    new_id := nextval('outbox.event_id');
+    if e.key is not null then
+      body := sha256(convert_to(concat_ws(E'\x1f', e.type, e.aggregate_type, e.aggregate_id, coalesce(e.version, 1), e.payload), 'UTF8'));
+      insert into outbox.idempotency (key, event_id, hash) values (e.key, new_id, body) on conflict (key) do nothing;
+      if not found then
+        select i.event_id, i.hash into known from outbox.idempotency i where i.key = e.key;
+        if known.hash is distinct from body then
+          raise exception using errcode = 'HM008',
+            message = format('HMD_IDEMPOTENCY_CONFLICT: the key %s was used for another event', quote_literal(e.key));
+        end if;
+        return next known.event_id;
+        continue;
+      end if;
+    end if;
+    insert into outbox.event (id, type, aggregate_type, aggregate_id, payload, bytes, version, headers, not_before, key)
+    values (new_id, e.type, e.aggregate_type, e.aggregate_id, e.payload::json, octet_length(e.payload),
+            coalesce(e.version, 1::smallint), e.headers::json, e.not_before, e.key);
+    return next new_id;
+  end loop;
+end $$;
+
+-- What is wrong with an event, in words; null when nothing is.
+create function outbox.event_problem(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns text
+language sql immutable parallel safe
+return case
+  when type is null or octet_length(type) > 128 or type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$'
+    then 'HMD_EVENT_INVALID: type must be noun.verbed ([a-z][a-z0-9_]*, dotted, at most 128 bytes)'
+  when aggregate_type is null or octet_length(aggregate_type) > 128 or aggregate_type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$'
+    then 'HMD_EVENT_INVALID: aggregate_type must be [a-z][a-z0-9_]*, at most 128 bytes'
+  when aggregate_id is null or octet_length(aggregate_id) not between 1 and 512
+    then 'HMD_EVENT_INVALID: aggregate_id must have 1 to 512 bytes'
+  when bytes > 262144
+    then format('HMD_PAYLOAD_TOO_LARGE: the payload has %s bytes, at most 262144; emit a reference', bytes)
+  when version not between 1 and 32767
+    then 'HMD_EVENT_INVALID: version must be 1 to 32767'
+  when octet_length(key) not between 1 and 200
+    then 'HMD_EVENT_INVALID: key must have 1 to 200 bytes'
+end;
+
+-- For everyone who speaks SQL: select outbox.emit('document.updated', 'document', $1, $2).
+create function outbox.emit(
+  type text, aggregate_type text, aggregate_id text, payload json default null,
+  headers json default null, not_before timestamptz default null, key text default null, version integer default 1
+) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  body text := coalesce(payload::text, 'null');
+  problem text := outbox.event_problem(type, aggregate_type, aggregate_id, octet_length(body), version, key);
+begin
+  if problem is not null then
+    raise exception using errcode = case when problem like 'HMD_PAYLOAD%' then 'HM003' else 'HM002' end, message = problem;
+  end if;
+  return (select * from outbox.emit_many(array[type], array[aggregate_type], array[aggregate_id], array[body],
+    array[version::smallint], array[headers::text], array[not_before], case when key is not null then array[key] end));
+end $$;
+
+-- Locks aggregates for the rest of the transaction, in one order for everybody, so that two callers cannot deadlock.
+create function outbox.lock(aggregate_types text[], aggregate_ids text[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  h integer;
+begin
+  if cardinality(aggregate_types) > 100 then
+    raise exception using errcode = 'HM009', message = format('HMD_LOCK_LIMIT: %s aggregates, at most 100', cardinality(aggregate_types));
+  end if;
+  for h in select distinct outbox.hash(t, i) as hash from unnest(aggregate_types, aggregate_ids) as a(t, i) order by 1 loop
+    perform pg_advisory_xact_lock(1212370244, h);
+  end loop;
+end $$;

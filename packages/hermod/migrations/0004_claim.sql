@@ -1,0 +1,350 @@
+-- claim: lease lanes, read what comes next in them. Plans are pinned: on partitioned tables the planner otherwise flips
+-- to a hash join over everything once statistics change.
+
+-- Installs or raises a subscription's definition. Same revision, same definition: nothing happens.
+create function outbox.subscribe(
+  sub text, rev integer, def jsonb, types text[], aggregates text[], lane_count smallint,
+  ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint)
+returns void language plpgsql as $$
+declare
+  known outbox.subscription;
+  head  bigint;
+begin
+  perform pg_advisory_xact_lock(1212370245, outbox.hash('subscription', sub));
+  select * into known from outbox.subscription s where s.name = sub;
+  select coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0) into head;
+  if known.name is null then
+    insert into outbox.subscription (name, revision, definition, mode, lanes, ordered, coalesced, ledger, dead_holds, start_pos)
+    values (sub, rev, def, start_mode, lane_count, ordered, coalesced, ledger, dead_holds, coalesce(subscribe.start_pos, head));
+    insert into outbox.lane (subscription, lane) select sub, n from generate_series(0, lane_count - 1) n;
+    insert into outbox.cursor (subscription, lane, fence, pos) select sub, n, 0, coalesce(subscribe.start_pos, head) from generate_series(0, lane_count - 1) n;
+    insert into outbox.filter (subscription, from_pos, types, aggregates) values (sub, least(coalesce(subscribe.start_pos, head), 0), subscribe.types, subscribe.aggregates);
+  elsif known.revision > rev then
+    raise exception using errcode = 'HM021', message = format('HMD_SUBSCRIPTION_OUTDATED: %s has revision %s, this worker has %s', sub, known.revision, rev);
+  elsif known.revision = rev and known.definition <> def then
+    raise exception using errcode = 'HM020', message = format('HMD_SUBSCRIPTION_CONFLICT: %s revision %s is installed with another definition; raise its revision', sub, rev);
+  elsif known.lanes <> lane_count or known.ledger <> subscribe.ledger then
+    raise exception using errcode = 'HM020', message = format('HMD_SUBSCRIPTION_CONFLICT: lanes and ledger mode of %s are fixed; use another name', sub);
+  elsif known.revision < rev then
+    update outbox.subscription s set revision = rev, definition = def, ordered = subscribe.ordered,
+           coalesced = subscribe.coalesced, dead_holds = subscribe.dead_holds where s.name = sub;
+    insert into outbox.filter (subscription, from_pos, types, aggregates) values (sub, head, subscribe.types, subscribe.aggregates)
+    on conflict on constraint filter_pkey do update set types = excluded.types, aggregates = excluded.aggregates;
+  end if;
+end $$;
+
+-- Does a pattern list (`document.updated`, `document.*`, `*`) match a type?
+create function outbox.matches(patterns text[], type text) returns boolean
+language sql immutable parallel safe
+return exists (select from unnest(patterns) p
+  where p = '*' or p = type or (right(p, 2) = '.*' and starts_with(type, left(p, -1))));
+
+-- The kinds a filter matches; null = all of them.
+create function outbox.kinds(types text[], aggregates text[]) returns smallint[]
+language sql stable
+return case when '*' = any (types) and aggregates is null then null else
+  array(select distinct k.code from outbox.kind k
+         where k.code = 0 or (outbox.matches(types, k.type) and (aggregates is null or k.aggregate_type = any (aggregates)))) end;
+
+-- The newest cursor of a lane: the live one, or the shadow of a dry run.
+create function outbox.cursor_of(sub text, lane smallint, out fence bigint, out pos bigint, out delivered bigint)
+language sql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+  select c.fence, c.pos, c.delivered from outbox.cursor c
+   where c.subscription = sub and c.lane = cursor_of.lane order by c.fence desc, c.pos desc limit 1
+$$;
+create function outbox.shadow_of(sub text, lane smallint, out fence bigint, out pos bigint, out delivered bigint)
+language sql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+  select c.fence, c.pos, c.delivered from outbox.shadow c
+   where c.subscription = sub and c.lane = shadow_of.lane order by c.fence desc, c.pos desc limit 1
+$$;
+
+-- Leases up to `lanes_max` free lanes that have work. An idle call writes nothing, not even a transaction id.
+create function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer)
+returns table (lane smallint, fence bigint, pos bigint, expired boolean)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+declare
+  s          outbox.subscription;
+  now        timestamptz := outbox.clock();
+  head       bigint;
+  candidates smallint[];
+  taken      smallint[];
+  late       smallint[];
+begin
+  select * into s from outbox.subscription where name = sub;
+  if s.name is null then
+    raise exception using errcode = 'HM022', message = format('HMD_SUBSCRIPTION_UNKNOWN: %s', sub);
+  elsif s.revision > rev then
+    raise exception using errcode = 'HM021', message = format('HMD_SUBSCRIPTION_OUTDATED: %s has revision %s, this worker has %s', sub, s.revision, rev);
+  elsif s.mode = 'paused' then
+    return;
+  end if;
+  select st.pos into head from outbox.step st order by st.id desc limit 1;
+  candidates := array(
+    select l.lane from outbox.lane l
+     cross join lateral (select coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
+                                         (select c.pos from outbox.cursor_of(sub, l.lane) c)) as pos) c
+     where l.subscription = sub and l.lease_until <= now
+       and (c.pos < head and (s.lanes = 1 or exists (select from outbox.log g where g.lane = l.lane and g.pos > c.pos))
+            or exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane and d.next_attempt_at <= now)
+            or s.ledger and exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane and d.state = 'sending'))
+     order by random() limit lanes_max);
+  if cardinality(candidates) = 0 then
+    return;
+  end if;
+  with free as (
+    select l.lane, l.owner is not null as expired from outbox.lane l
+     where l.subscription = sub and l.lane = any (candidates) and l.lease_until <= now
+     order by l.lane for update skip locked
+  ), mine as (
+    update outbox.lane l set owner = who, fence = l.fence + 1, lease_until = now + lease_ms * interval '1 millisecond'
+      from free f where l.subscription = sub and l.lane = f.lane
+    returning l.lane, f.expired
+  ) select array_agg(m.lane), coalesce(array_agg(m.lane) filter (where m.expired), '{}') into taken, late from mine m;
+  if taken is null then
+    return;
+  end if;
+  -- A message the former owner was sending when it vanished: the outcome cannot be known.
+  if s.ledger then
+    update outbox.delivery d set state = 'unknown', updated_at = now, code = 'HMD_LEASE_LOST',
+           error = 'the worker that was sending this vanished: it may or may not have been accepted'
+      from outbox.lane l
+     where l.subscription = sub and l.lane = any (taken) and d.subscription = sub and d.lane = l.lane
+       and d.state = 'sending' and d.fence < l.fence;
+  end if;
+  -- In its own statement: the cursor of a settle that committed while this one locked.
+  return query
+    select l.lane, l.fence, coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
+                                     (select c.pos from outbox.cursor_of(sub, l.lane) c)), l.lane = any (late)
+      from outbox.lane l where l.subscription = sub and l.lane = any (taken);
+end $$;
+
+-- Still mine? Returns the lanes whose lease was extended; the others are lost.
+create function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer) returns setof smallint
+language sql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  update outbox.lane l set lease_until = outbox.clock() + lease_ms * interval '1 millisecond'
+    from unnest(lanes, fences) as mine(lane, fence)
+   where l.subscription = sub and l.lane = mine.lane and l.fence = mine.fence and l.owner = who
+  returning l.lane
+$$;
+
+create function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) returns setof smallint
+language sql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  update outbox.lane l set owner = null, lease_until = '-infinity'
+    from unnest(lanes, fences) as mine(lane, fence)
+   where l.subscription = sub and l.lane = mine.lane and l.fence = mine.fence and l.owner = who
+  returning l.lane
+$$;
+
+-- After a lost answer: which lanes are still mine, and where do they stand?
+create function outbox.held(sub text, who text, lanes smallint[], fences bigint[]) returns table (lane smallint, pos bigint)
+language sql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  select l.lane, coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
+                          (select c.pos from outbox.cursor_of(sub, l.lane) c))
+    from outbox.subscription s
+    join outbox.lane l on l.subscription = s.name
+    join unnest(held.lanes, held.fences) as mine(lane, fence) on l.lane = mine.lane and l.fence = mine.fence
+   where s.name = sub and l.owner = who
+$$;
+
+-- The next rows of the log in one lane; of all lanes, in order, for a subscription with a single lane.
+create function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) returns setof outbox.log
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+declare
+  first bigint;
+begin
+  if not single then
+    return query select g.* from outbox.log g where g.lane = from_lane and g.pos > after and g.pos <= up_to order by g.pos limit rows_max;
+    return;
+  end if;
+  -- Positions are dense within an epoch: start at the first one there is, then read a range.
+  select min(n.pos) into first from outbox.setting t
+   cross join lateral generate_series(0, t.lanes - 1) i
+   cross join lateral (select g.pos from outbox.log g where g.lane = i and g.pos > after and g.pos <= up_to order by g.pos limit 1) n;
+  return query
+    select g.* from outbox.setting t
+     cross join lateral generate_series(0, t.lanes - 1) i
+     cross join lateral (select * from outbox.log g where g.lane = i and g.pos >= first and g.pos < least(first + rows_max, up_to + 1)) g
+     order by g.pos;
+end $$;
+
+-- The next events of the lanes, with payloads as text. One row with id null closes each lane: `pos` says how far it was
+-- scanned (null: only as far as its last event). No row at all: the subscription is paused, held or outdated.
+--   mark: 'held' = its aggregate waits for a retry; 'dead' = its aggregate has a dead letter; 'due' = a retry that is due
+create function outbox.read(
+  sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean)
+returns table (lane smallint, pos bigint, id bigint, kind smallint, hash integer, mark text, attempts integer,
+  version smallint, created_at timestamptz, type text, aggregate_type text, aggregate_id text, key text, headers text, payload text)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+declare
+  s         outbox.subscription;
+  now       timestamptz := outbox.clock();
+  marked    boolean;
+  budget    integer;
+  budget_b  bigint;
+  used      integer := 0;
+  got       integer;
+  kinds     smallint[];
+  filter_at bigint;
+  f         record;
+  up_to     bigint;
+begin
+  select * into s from outbox.subscription where name = sub;
+  if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing) then
+    return;
+  end if;
+  if s.mode <> 'dry-run' and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes) and d.next_attempt_at <= now) then
+    return query select * from outbox.read_due(s, lanes, count_max, bytes_max, now);
+    get diagnostics used = row_count;
+  end if;
+  marked := s.ordered and s.mode <> 'dry-run'
+    and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes) and d.state in ('retrying', 'dead'));
+  for i in 1 .. case when s.ledger then 0 else cardinality(lanes) end loop
+    budget := greatest(1, (count_max - used) / (cardinality(lanes) - i + 1));
+    budget_b := greatest(1, bytes_max / cardinality(lanes));
+    select c.from_pos, c.types, c.aggregates,
+           (select min(n.from_pos) from outbox.filter n where n.subscription = sub and n.from_pos > after[i]) as until into f
+      from outbox.filter c where c.subscription = sub and c.from_pos <= after[i] order by c.from_pos desc limit 1;
+    if filter_at is distinct from f.from_pos then
+      kinds := outbox.kinds(f.types, f.aggregates);
+      filter_at := f.from_pos;
+    end if;
+    up_to := coalesce(f.until, 9223372036854775806);
+    return query
+      with scanned as materialized (
+        select * from outbox.scan(s.lanes = 1, lanes[i], after[i], up_to, case when kinds is null then budget else scan_max end)
+      ), sized as (
+        select g.*, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
+               coalesce(sum(e.bytes) over (order by g.pos), 0) - coalesce(e.bytes, 0) as before
+          from (select c.* from scanned c where kinds is null or c.kind = any (kinds) order by c.pos limit budget) g
+          left join outbox.event e on e.id = g.event_id
+      )
+      select lanes[i], z.pos, z.event_id, z.kind, z.hash, m.mark, null::integer, z.version, z.created_at,
+             case when z.kind = 0 then z.type end, case when z.kind = 0 then z.aggregate_type end, z.aggregate_id, z.key,
+             case when m.mark is distinct from 'held' then z.headers::text end, case when m.mark is distinct from 'held' then z.payload::text end
+        from sized z
+       cross join lateral (select case when marked then outbox.mark(s, lanes[i], z.hash, z.aggregate_type, z.aggregate_id) end as mark) m
+       where z.before < budget_b
+      union all
+      select lanes[i], case when (select count(*) from sized) = budget or (select max(z.before) from sized z) >= budget_b then null
+                            when f.until is not null and (select count(*) from scanned) < scan_max then f.until
+                            else (select max(c.pos) from scanned c) end,
+             null, null, null, null, null, null, null, null, null, null, null, null, null;
+    get diagnostics got = row_count;
+    used := used + got - 1;
+  end loop;
+  if s.ledger then
+    return query select l, null::bigint, null::bigint, null::smallint, null::integer, null::text, null::integer, null::smallint,
+      null::timestamptz, null::text, null::text, null::text, null::text, null::text, null::text from unnest(lanes) l;
+  end if;
+end $$;
+
+-- What an aggregate's open rows mean for its next event.
+create function outbox.mark(s outbox.subscription, at_lane smallint, h integer, of_type text, of_id text) returns text
+language sql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+  select case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held' when count(*) > 0 then 'dead' end
+    from outbox.delivery d
+   where d.subscription = (s).name and d.lane = at_lane and d.hash = h and d.state in ('retrying', 'dead')
+     and d.aggregate_type = of_type and d.aggregate_id = of_id
+$$;
+
+-- Deliveries that are due again, and the pending ones of a ledger.
+create function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamptz)
+returns table (lane smallint, pos bigint, id bigint, kind smallint, hash integer, mark text, attempts integer,
+  version smallint, created_at timestamptz, type text, aggregate_type text, aggregate_id text, key text, headers text, payload text)
+language sql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+  with due as materialized (
+    select d.* from outbox.delivery d
+     where d.subscription = (s).name and d.lane = any (lanes) and d.next_attempt_at <= now
+       and not ((s).ledger and (s).ordered and exists (
+         select from outbox.delivery o where o.subscription = d.subscription and o.lane = d.lane and o.hash = d.hash
+            and o.aggregate_type = d.aggregate_type and o.aggregate_id = d.aggregate_id and o.pos < d.pos
+            and o.state in ('pending', 'retrying', 'sending')))
+     order by d.next_attempt_at, d.pos limit count_max
+  ), sized as (
+    select d.*, e.version as e_version, e.created_at as e_created_at, e.type as e_type, e.key as e_key, e.headers as e_headers, e.payload as e_payload,
+           coalesce(sum(e.bytes) over (order by d.next_attempt_at, d.pos), 0) - coalesce(e.bytes, 0) as before
+      from due d left join outbox.event e on e.id = d.event_id
+  )
+  select z.lane, z.pos, z.event_id, 0::smallint, z.hash, 'due', z.attempts,
+         coalesce(z.e_version, (z.event ->> 'version')::smallint), coalesce(z.e_created_at, (z.event ->> 'created_at')::timestamptz),
+         coalesce(z.e_type, z.event ->> 'type'), z.aggregate_type, z.aggregate_id, coalesce(z.e_key, z.event ->> 'key'),
+         coalesce(z.correction -> 'headers', z.e_headers, z.event -> 'headers')::text,
+         coalesce(z.correction -> 'payload', z.e_payload, z.event -> 'payload')::text
+    from sized z where z.before < bytes_max order by z.pos
+$$;
+
+-- Ledger sinks: one row an event and the cursor, in one transaction; from then on the rows are the truth.
+create function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer, attempts_max integer)
+returns integer language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+declare
+  s     outbox.subscription;
+  at    record;
+  last  bigint;
+  total integer := 0;
+  n     integer;
+begin
+  perform from outbox.lane l where l.subscription = sub and l.lane = any (lanes) order by l.lane for update;
+  select * into s from outbox.subscription where name = sub;
+  if s.revision > rev or s.mode <> 'live' or s.held_cause is not null then
+    return 0;
+  end if;
+  for at in
+    select l.lane, l.fence, c.fence as cursor_fence, c.pos, c.delivered, f.types, f.aggregates,
+           (select min(x.from_pos) from outbox.filter x where x.subscription = sub and x.from_pos > c.pos) as until
+      from outbox.lane l
+      join unnest(lanes, fences) as w(lane, fence) on w.lane = l.lane and w.fence = l.fence
+     cross join lateral outbox.cursor_of(sub, l.lane) c
+     cross join lateral (select * from outbox.filter x where x.subscription = sub and x.from_pos <= c.pos order by x.from_pos desc limit 1) f
+     where l.subscription = sub and l.owner = who
+  loop
+    with scanned as materialized (
+      select * from outbox.scan(s.lanes = 1, at.lane, at.pos, coalesce(at.until, 9223372036854775806), scan_max)
+    ), hit as materialized (
+      select g.* from scanned g join outbox.event e on e.id = g.event_id
+       where outbox.matches(at.types, e.type) and (at.aggregates is null or e.aggregate_type = any (at.aggregates))
+       order by g.pos limit count_max
+    ), put as (
+      insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, attempts_max, next_attempt_at, updated_at)
+      select sub, at.lane, h.pos, h.event_id, e.aggregate_type, e.aggregate_id, h.hash, 'pending', enlist.attempts_max, outbox.clock(), outbox.clock()
+        from hit h join outbox.event e on e.id = h.event_id
+    )
+    select (select count(*) from hit), case when (select count(*) from hit) = count_max then (select max(h.pos) from hit h)
+            else coalesce((select max(g.pos) from scanned g), at.until) end into n, last;
+    if last > at.pos then
+      insert into outbox.cursor (subscription, lane, fence, pos, delivered) values (sub, at.lane, at.fence, last, at.delivered);
+      delete from outbox.cursor c where c.subscription = sub and c.lane = at.lane and c.fence = at.cursor_fence and c.pos = at.pos;
+    end if;
+    total := total + n;
+  end loop;
+  return total;
+end $$;
+
+-- Recorded right before the effect, under the lane's fence. False: the lease is lost, do not send.
+create function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) returns boolean
+language plpgsql as $$
+begin
+  perform from outbox.lane l where l.subscription = sub and l.lane = of_lane and l.owner = who and l.fence = of_fence for update;
+  if not found then
+    return false;
+  end if;
+  update outbox.delivery d set state = 'sending', fence = of_fence, attempts = d.attempts + 1, next_attempt_at = null,
+         updated_at = outbox.clock(), receipt = coalesce(note, d.receipt)
+   where d.subscription = sub and d.lane = of_lane and d.pos = of_pos and d.state in ('pending', 'retrying');
+  return found;
+end $$;

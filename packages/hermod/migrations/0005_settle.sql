@@ -1,0 +1,238 @@
+-- settle: append the cursor, write a row only for events that need attention. All of it, or nothing.
+
+-- The next event of an aggregate in the log, after `pos` and not beyond the lane's cursor.
+create function outbox.follower(d outbox.delivery, up_to bigint, out pos bigint, out event_id bigint)
+language sql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+  select g.pos, g.event_id
+    from outbox.setting t
+    join outbox.log g on g.lane = outbox.lane_of((d).hash, t.lanes)
+    join outbox.event e on e.id = g.event_id
+   where g.pos > (d).pos and g.pos <= up_to and g.hash = (d).hash
+     and e.aggregate_type = (d).aggregate_type and e.aggregate_id = (d).aggregate_id
+     and exists (select from (select f.types, f.aggregates from outbox.filter f
+                               where f.subscription = (d).subscription and f.from_pos < g.pos order by f.from_pos desc limit 1) f
+                  where outbox.matches(f.types, e.type) and (f.aggregates is null or e.aggregate_type = any (f.aggregates)))
+   order by g.pos limit 1
+$$;
+
+-- The head of an aggregate is done: the row walks on to the next event held behind it, or goes.
+create function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) returns void
+language plpgsql as $$
+declare
+  next record;
+  now  timestamptz := outbox.clock();
+begin
+  select * into next from outbox.follower(d, up_to);
+  if not keep_row then
+    delete from outbox.delivery x where x.subscription = d.subscription and x.lane = d.lane and x.pos = d.pos;
+  end if;
+  if next.pos is not null then
+    insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, attempts_max, next_attempt_at, updated_at)
+    values (d.subscription, d.lane, next.pos, next.event_id, d.aggregate_type, d.aggregate_id, d.hash, 'retrying', d.attempts_max, now, now);
+  end if;
+end $$;
+
+-- An event was delivered that had a row, or whose aggregate has one.
+create function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, h integer, of_type text, of_id text, up_to bigint)
+returns void language plpgsql as $$
+declare
+  d outbox.delivery;
+begin
+  select * into d from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.pos = of_pos;
+  if s.coalesced then
+    -- The newest state is out: nothing older of this aggregate needs attention any more.
+    delete from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.hash = h and x.pos <= of_pos
+       and x.aggregate_type = of_type and x.aggregate_id = of_id and x.state in ('retrying', 'dead');
+  elsif d.pos is not null and s.ordered then
+    perform outbox.walk_on(d, up_to, false);
+  elsif d.pos is not null then
+    delete from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.pos = of_pos;
+  end if;
+end $$;
+
+-- An event was passed over because its aggregate waits. If the row it waited for is gone by now, it gets its own.
+create function outbox.settle_held(s outbox.subscription, of_lane smallint, r record, now timestamptz) returns void
+language plpgsql as $$
+declare
+  open outbox.delivery;
+begin
+  select * into open from outbox.delivery d
+   where d.subscription = s.name and d.lane = of_lane and d.hash = r.hash and d.aggregate_type = r.aggregate_type
+     and d.aggregate_id = r.aggregate_id and (d.state = 'retrying' or (s.dead_holds and d.state = 'dead'))
+   order by d.pos limit 1;
+  if open.pos is null then
+    insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, attempts_max, next_attempt_at, updated_at)
+    values (s.name, of_lane, r.pos, r.event_id, r.aggregate_type, r.aggregate_id, r.hash, 'retrying', r.attempts_max, now, now);
+  elsif s.coalesced and open.state = 'retrying' and open.pos < r.pos then
+    -- The newer event takes over; attempts and due time stay.
+    update outbox.delivery d set pos = r.pos, event_id = r.event_id, event = null, correction = null
+     where d.subscription = s.name and d.lane = of_lane and d.pos = open.pos;
+  end if;
+end $$;
+
+-- A delivery that needs attention, or one of a ledger.
+create function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamptz) returns void
+language plpgsql as $$
+declare
+  old outbox.delivery;
+  due timestamptz := case when r.state in ('retrying', 'pending') then now + r.after_ms * interval '1 millisecond' end;
+begin
+  select * into old from outbox.delivery d where d.subscription = s.name and d.lane = of_lane and d.pos = r.pos;
+  insert into outbox.delivery as d (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, attempts,
+      attempts_max, next_attempt_at, first_failed_at, updated_at, code, error, fingerprint, receipt)
+  values (s.name, of_lane, r.pos, r.event_id, r.aggregate_type, r.aggregate_id, r.hash, r.state, r.attempts,
+      r.attempts_max, due, case when r.state <> 'delivered' then now end, now, r.code, r.error, r.fingerprint, r.receipt)
+  on conflict (subscription, lane, pos) do update set state = excluded.state, attempts = excluded.attempts,
+      next_attempt_at = excluded.next_attempt_at, first_failed_at = coalesce(d.first_failed_at, excluded.first_failed_at),
+      updated_at = now, code = excluded.code, error = excluded.error, fingerprint = excluded.fingerprint,
+      receipt = coalesce(excluded.receipt, d.receipt);
+  if r.state = 'dead' and old.state = 'retrying' and s.ordered and not s.coalesced and not s.dead_holds and not s.ledger then
+    perform outbox.walk_on(old, up_to, true);
+  end if;
+end $$;
+
+-- Returns the lanes that were settled. A lane missing from the answer is no longer held, or its cursor is not where the
+-- batch began: its result is dropped and its new owner delivers again.
+create function outbox.settle(sub text, rev integer, who text, batch json) returns setof smallint
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+declare
+  s      outbox.subscription;
+  x      record;
+  r      record;
+  now    timestamptz := outbox.clock();
+  call   json := batch -> 'call';
+  number bigint;
+begin
+  -- Lock first, then look, in separate statements.
+  perform from outbox.lane l
+    join json_to_recordset(batch -> 'lanes') as b(lane smallint) on b.lane = l.lane
+   where l.subscription = sub order by l.lane for update of l;
+  select * into s from outbox.subscription where name = sub;
+  if s.name is null or s.revision > rev then
+    return;
+  end if;
+  if s.mode = 'dry-run' then
+    return query select * from outbox.settle_shadow(sub, who, batch);
+    return;
+  end if;
+  for x in
+    select b.*, c.fence as cursor_fence, c.delivered as before
+      from json_to_recordset(batch -> 'lanes') as b(lane smallint, fence bigint, "from" bigint, "to" bigint, sent integer,
+             delivered integer, superseded integer, failed integer, rows json, held json, done json)
+      join outbox.lane l on l.subscription = sub and l.lane = b.lane and l.owner = who and l.fence = b.fence
+     cross join lateral outbox.cursor_of(sub, b.lane) c
+     where c.pos = b."from"
+  loop
+    if x."to" > x."from" then
+      insert into outbox.cursor (subscription, lane, fence, pos, delivered) values (sub, x.lane, x.fence, x."to", x.before + x.delivered + x.superseded);
+      delete from outbox.cursor c where c.subscription = sub and c.lane = x.lane and c.fence = x.cursor_fence and c.pos = x."from";
+    elsif x.delivered > 0 then
+      update outbox.cursor c set delivered = c.delivered + x.delivered
+       where c.subscription = sub and c.lane = x.lane and c.fence = x.cursor_fence and c.pos = x."from";
+    end if;
+    for r in select * from json_to_recordset(x.done) as d(pos bigint, hash integer, aggregate_type text, aggregate_id text) loop
+      perform outbox.settle_done(s, x.lane, r.pos, r.hash, r.aggregate_type, r.aggregate_id, x."to");
+    end loop;
+    for r in select * from json_to_recordset(x.rows) as d(pos bigint, event_id bigint, aggregate_type text, aggregate_id text, hash integer,
+               state text, attempts integer, attempts_max integer, after_ms integer, code text, error text, fingerprint text, receipt json) loop
+      perform outbox.settle_row(s, x.lane, r, x."to", now);
+    end loop;
+    for r in select * from json_to_recordset(x.held) as d(pos bigint, event_id bigint, aggregate_type text, aggregate_id text, hash integer, attempts_max integer) loop
+      perform outbox.settle_held(s, x.lane, r, now);
+    end loop;
+    if x.sent > 0 then
+      number := coalesce(number, nextval('outbox.attempt_id'));
+      perform outbox.record_attempt(sub, x.lane, x."from", x."to", number, call, x.delivered, x.superseded, x.failed, x.rows, false);
+    end if;
+    return next x.lane;
+  end loop;
+end $$;
+
+-- A dry run moves its own cursor and records what it would have done.
+create function outbox.settle_shadow(sub text, who text, batch json) returns setof smallint
+language plpgsql as $$
+declare
+  x      record;
+  number bigint := nextval('outbox.attempt_id');
+begin
+  for x in
+    select b.*, d.fence as shadow_fence, d.pos as shadow_pos
+      from json_to_recordset(batch -> 'lanes') as b(lane smallint, fence bigint, "from" bigint, "to" bigint, sent integer,
+             delivered integer, superseded integer, failed integer, rows json)
+      join outbox.lane l on l.subscription = sub and l.lane = b.lane and l.owner = who and l.fence = b.fence
+      left join lateral outbox.shadow_of(sub, b.lane) d on true
+     cross join lateral outbox.cursor_of(sub, b.lane) c
+     where coalesce(d.pos, c.pos) = b."from" and b."to" > b."from"
+  loop
+    insert into outbox.shadow (subscription, lane, fence, pos, delivered) values (sub, x.lane, x.fence, x."to", x.delivered);
+    delete from outbox.shadow d where d.subscription = sub and d.lane = x.lane and d.fence = x.shadow_fence and d.pos = x.shadow_pos;
+    if x.sent > 0 then
+      perform outbox.record_attempt(sub, x.lane, x."from", x."to", number, batch -> 'call', x.delivered, x.superseded, x.failed, x.rows, true);
+    end if;
+    return next x.lane;
+  end loop;
+end $$;
+
+-- One row for the call, one for each event that did not succeed.
+create function outbox.record_attempt(
+  sub text, of_lane smallint, from_pos bigint, to_pos bigint, number bigint, call json,
+  delivered integer, superseded integer, failed integer, rows json, dry_run boolean) returns void
+language plpgsql as $$
+begin
+  insert into outbox.attempt (call, subscription, lane, from_pos, to_pos, started_at, duration_ms, worker, outcome, delivered, superseded, failed, dry_run, code, error)
+  values (number, sub, of_lane, from_pos, to_pos, outbox.clock() - (call ->> 'ago_ms')::integer * interval '1 millisecond', (call ->> 'duration_ms')::integer,
+    call ->> 'worker', call ->> 'outcome', delivered, superseded, failed, dry_run, call ->> 'code', call ->> 'error');
+  if failed > 0 then
+    insert into outbox.attempt (call, subscription, lane, from_pos, to_pos, pos, started_at, duration_ms, worker, outcome, failed, dry_run, code, error)
+    select number, sub, of_lane, from_pos, to_pos, r.pos, outbox.clock() - (call ->> 'ago_ms')::integer * interval '1 millisecond',
+           (call ->> 'duration_ms')::integer, call ->> 'worker', r.outcome, 1, dry_run, r.code, r.error
+      from json_to_recordset(rows) as r(pos bigint, outcome text, code text, error text)
+     where r.outcome is not null;
+  end if;
+end $$;
+
+-- The breaker: nothing is sent until `probe_at`; then one worker at a time may try.
+--   closed ──hold──▶ held ──probe (one wins)──▶ trying ──recover──▶ closed
+--                     ▲                            │
+--                     └───────────hold─────────────┘
+create function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer) returns timestamptz
+language plpgsql as $$
+declare
+  now timestamptz := outbox.clock();
+  result timestamptz;
+begin
+  -- Only the first failure, and a failed probe, count: loops that fail together do not add up.
+  update outbox.subscription s
+     set held_since = coalesce(s.held_since, now), held_cause = cause, held_says = left(says, 1000), held_count = s.held_count + 1, probe_owner = null,
+         probe_at = now + greatest(after_ms, least(cap_ms, 250 * 2 ^ least(s.held_count, 12))::integer) * interval '1 millisecond'
+   where s.name = sub and (s.held_cause is null or s.probe_owner is not null)
+  returning s.probe_at into result;
+  if result is null and after_ms > 0 then
+    update outbox.subscription s set probe_at = greatest(s.probe_at, now + after_ms * interval '1 millisecond') where s.name = sub and s.held_cause is not null
+    returning s.probe_at into result;
+  end if;
+  return result;
+end $$;
+
+-- May this worker try now? The right to try lapses by itself when its holder vanishes.
+create function outbox.probe(sub text, who text, call_ms integer) returns boolean
+language plpgsql as $$
+declare
+  now timestamptz := outbox.clock();
+begin
+  update outbox.subscription s set probe_owner = who, probe_at = now + call_ms * interval '1 millisecond'
+   where s.name = sub and s.held_cause is not null and s.probe_at <= now;
+  return found;
+end $$;
+
+create function outbox.recover(sub text) returns boolean
+language plpgsql as $$
+begin
+  update outbox.subscription s set held_cause = null, held_since = null, held_says = null, held_count = 0, probe_at = null, probe_owner = null
+   where s.name = sub and s.held_cause is not null;
+  return found;
+end $$;

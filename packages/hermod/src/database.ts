@@ -1,0 +1,92 @@
+/**
+ * How the engine talks to PostgreSQL: one statement, text in, text out. Our coded SQL errors become
+ * HermodErrors; every other error passes unchanged.
+ */
+import { fromSqlState } from './errors.ts'
+
+/** What the engine needs of a `pg` pool or client. */
+export interface Queryable {
+  // biome-ignore lint/suspicious/noExplicitAny: the shape of `pg`, without importing it
+  query(config: any): Promise<{ rows: any[]; rowCount: number | null }>
+}
+
+/** A client taken out of a pool. */
+export interface PoolClient extends Queryable {
+  release(destroy?: boolean | Error): void
+  on(name: string, hear: (...args: never[]) => void): unknown
+  removeListener(name: string, hear: (...args: never[]) => void): unknown
+}
+
+export interface Database extends Queryable {
+  connect(): Promise<PoolClient>
+}
+
+export type Param = string | number | boolean | null | bigint | readonly unknown[]
+export type Row = Record<string, string | null>
+
+/** 64-bit numbers, times and JSON stay text: nothing is rounded, nothing parsed twice. */
+const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
+
+/** Rows as objects of text. */
+export async function select(
+  db: Queryable,
+  text: string,
+  values: readonly Param[] = [],
+): Promise<Row[]> {
+  return (await run(db, { text, values, types: AS_TEXT })).rows
+}
+
+/** Rows as arrays of text: for the statements that move many events. */
+export async function selectArrays(
+  db: Queryable,
+  text: string,
+  values: readonly Param[],
+): Promise<(string | null)[][]> {
+  return (await run(db, { text, values, types: AS_TEXT, rowMode: 'array' })).rows
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: callers say what their statement returns
+async function run(db: Queryable, config: object): Promise<{ rows: any[] }> {
+  try {
+    return await db.query(config)
+  } catch (error) {
+    throw fromSqlState(error)
+  }
+}
+
+/** BEGIN, the work, COMMIT; ROLLBACK when it throws. A connection that broke is not used again. */
+export async function transaction<T>(
+  db: Database,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await db.connect()
+  let broken: Error | undefined
+  const onError = (error: Error) => {
+    broken = error
+  }
+  client.on('error', onError)
+  try {
+    await client.query('begin')
+    const result = await work(client)
+    await client.query('commit')
+    return result
+  } catch (error) {
+    await client.query('rollback').catch((cause: Error) => {
+      broken ??= cause
+    })
+    throw fromSqlState(error)
+  } finally {
+    client.removeListener('error', onError)
+    client.release(broken)
+  }
+}
+
+/** SQLSTATE class 08 and 57P0x, and the driver's words for a connection that is gone. */
+export function isConnectionError(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+  if (typeof code === 'string' && /^(08|57P0|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_)/.test(code))
+    return true
+  return /connection terminated|timeout expired|not queryable|client has encountered/i.test(
+    String(message),
+  )
+}

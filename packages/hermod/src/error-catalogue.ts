@@ -1,0 +1,174 @@
+/**
+ * The catalogue of coded errors: what each one says and what to do next. Codes are public: they
+ * are added, never renamed.
+ */
+export const catalogue = {
+  HMD_EMIT_OUTSIDE_TRANSACTION: {
+    says: 'An event was emitted outside a transaction, so it could not share the fate of your rows.',
+    fix: 'Pass the client you called BEGIN on, or use outbox.transaction(fn).',
+  },
+  HMD_CLIENT_UNKNOWN: {
+    says: 'The transaction object is none of the kinds Hermod knows.',
+    fix: 'Pass a pg client or the transaction of a supported library, or an object with query(text, values).',
+  },
+  HMD_EVENT_INVALID: {
+    says: 'A field of an event is missing, malformed or out of bounds.',
+    fix: 'Correct the field named in the error; nothing was written.',
+  },
+  HMD_EVENT_UNKNOWN: {
+    says: 'The event type, or this version of it, is not declared in defineEvents().',
+    fix: 'Declare the type and version, or correct the spelling; deploy readers before writers.',
+  },
+  HMD_EVENT_LIMIT: {
+    says: 'One call was given more than 10,000 events.',
+    fix: 'Emit in several calls inside the same transaction.',
+  },
+  HMD_PAYLOAD_INVALID: {
+    says: 'A payload holds a value that JSON would drop or change, or that PostgreSQL cannot store.',
+    fix: 'Convert the value at the path named in the error before emitting.',
+  },
+  HMD_PAYLOAD_LARGE: {
+    says: 'A payload is larger than 65,536 bytes; it was written, this is a warning.',
+    fix: 'Emit a reference (no payload) and let the subscription load() the rows at delivery.',
+  },
+  HMD_PAYLOAD_TOO_LARGE: {
+    says: 'A payload is larger than 262,144 bytes of JSON or nested deeper than 64 levels.',
+    fix: 'Emit a reference (no payload) and let the subscription load() the rows at delivery.',
+  },
+  HMD_OPTION_UNKNOWN: {
+    says: 'An option or event field has a name Hermod does not know.',
+    fix: 'Use the suggested name, or remove the key.',
+  },
+  HMD_OPTION_INVALID: {
+    says: 'One or more options are missing, of the wrong type or out of bounds.',
+    fix: 'Correct the fields listed in details.problems; all of them are listed at once.',
+  },
+  HMD_IDEMPOTENCY_CONFLICT: {
+    says: 'The idempotency key was already used for an event with another body.',
+    fix: 'Use a new key for a new event, or send the same body again.',
+  },
+  HMD_LOCK_LIMIT: {
+    says: 'More than 100 aggregates were to be locked at once.',
+    fix: 'Lock at most 100 aggregates per transaction, or let the subscription load() at delivery.',
+  },
+  HMD_LOCK_TIMEOUT: {
+    says: 'A lock was not granted in time.',
+    fix: 'Retry the transaction; look for one that holds the lock for long (hermod doctor).',
+  },
+  HMD_MIGRATION_NEWER: {
+    says: 'The schema in the database is newer than this version of the library.',
+    fix: 'Update the library in this process; never run an older one against a newer schema.',
+  },
+  HMD_MIGRATION_NEEDED: {
+    says: 'The schema is missing or older than this version of the library needs.',
+    fix: 'Run hermod migrate (or outbox.migrate()) before starting.',
+  },
+  HMD_MIGRATION_CHANGED: {
+    says: 'A migration that was already applied differs from the one shipped with the library.',
+    fix: 'Restore the original migration file; put changes into a new one.',
+  },
+  HMD_POSTGRES_TOO_OLD: {
+    says: 'The PostgreSQL server is older than version 14.',
+    fix: 'Use PostgreSQL 14 or newer.',
+  },
+  HMD_STANDBY: {
+    says: 'The database is a standby: it cannot number, claim or settle.',
+    fix: 'Point DATABASE_URL at the primary (target_session_attrs=read-write).',
+  },
+  HMD_ISOLATION: {
+    says: 'The transaction runs under an isolation level this command cannot use.',
+    fix: 'Run it under READ COMMITTED.',
+  },
+  HMD_RESTORED: {
+    says: 'The database was restored or moved: its transaction ids no longer fit the log.',
+    fix: 'Run hermod rebase once; it numbers what is not yet in the log and loses nothing.',
+  },
+  HMD_REBASE_BUSY: {
+    says: 'Rebase could not lock the event table because producers hold it.',
+    fix: 'End the open transactions listed in details, then run hermod rebase again.',
+  },
+  HMD_REBASE_LANES: {
+    says: 'Rebase would move an aggregate to another lane, which would break its order.',
+    fix: 'Install with the number of lanes the log was written with, then run hermod rebase again.',
+  },
+  HMD_SEQUENCE_CACHE: {
+    says: 'The sequence of event ids caches values, so ids are not handed out in order.',
+    fix: 'Run: alter sequence outbox.event_id_seq cache 1.',
+  },
+  HMD_LANES_CHANGED: {
+    says: 'The number of lanes differs from the one fixed at installation.',
+    fix: 'Remove the lanes option or give the installed number; lanes cannot change while events exist.',
+  },
+  HMD_SUBSCRIPTION_CONFLICT: {
+    says: 'A subscription is defined twice under one name and revision, with different definitions.',
+    fix: 'Raise revision together with every change, and give every sink a subscription of its own.',
+  },
+  HMD_SUBSCRIPTION_OUTDATED: {
+    says: 'A newer revision of the subscription is installed, so this worker does not claim for it.',
+    fix: 'Deploy the newer code to this worker.',
+  },
+  HMD_SUBSCRIPTION_UNKNOWN: {
+    says: 'There is no subscription of that name.',
+    fix: 'Check the name against hermod status, or subscribe it before starting.',
+  },
+  HMD_SINK_BROKEN: {
+    says: 'A sink broke its contract: it threw something odd or returned outcomes that do not fit.',
+    fix: 'Return one outcome per event in the order given, or nothing when all were delivered.',
+  },
+  HMD_SINK_DEADLINE: {
+    says: 'A call to a sink did not end before its deadline.',
+    fix: 'Honour context.signal in the sink, raise callMs (below leaseMs), or send smaller batches.',
+  },
+  HMD_LEASE_LOST: {
+    says: 'The lane was taken over by another worker, so the result of the call was dropped.',
+    fix: 'Nothing to do: the new owner delivers again. If it is frequent, raise leaseMs.',
+  },
+  HMD_DELIVERY_UNKNOWN: {
+    says: 'There is no such delivery.',
+    fix: 'Check subscription and position; a delivered event has no delivery row.',
+  },
+  HMD_DELIVERY_STATE: {
+    says: 'The command is not possible in the state the delivery is in.',
+    fix: 'Look at the delivery again; the error names its state and the states allowed.',
+  },
+  HMD_DELIVERY_SUPERSEDED: {
+    says: 'A newer event of the same aggregate was already delivered, so this one would undo it.',
+    fix: 'Discard the delivery, or emit a new event with the current state.',
+  },
+  HMD_FIND_RANGE: {
+    says: 'A text search was asked for more than 24 hours of events.',
+    fix: 'Give since and until at most 24 hours apart, or filter by aggregate instead.',
+  },
+  HMD_FIND_TIMEOUT: {
+    says: 'The search took longer than its limit of 2 seconds.',
+    fix: 'Narrow it: a shorter time range, a type or an aggregate.',
+  },
+  HMD_CURSOR_INVALID: {
+    says: 'The page cursor was not made by this query.',
+    fix: 'Start again without a cursor and pass on the one you get.',
+  },
+  HMD_WATCH_INVALID: {
+    says: 'The table cannot be watched as asked.',
+    fix: 'Name an ordinary table with a key, existing columns, that none of your sinks writes.',
+  },
+  HMD_DATABASE_MISSING: {
+    says: 'No database was named.',
+    fix: 'Set DATABASE_URL, or pass a pool.',
+  },
+  HMD_DATABASE_UNREACHABLE: {
+    says: 'The database does not answer.',
+    fix: 'Check host, port and credentials in DATABASE_URL, and that the server is running.',
+  },
+  HMD_POOL_TOO_SMALL: {
+    says: 'The pool has fewer connections than concurrency + 2.',
+    fix: 'Raise max of the pool, or lower concurrency.',
+  },
+  HMD_WORKER_STOPPED: {
+    says: 'The worker was stopped.',
+    fix: 'Start a new one with outbox.start().',
+  },
+  HMD_USAGE: {
+    says: 'A command was called in a way it does not understand.',
+    fix: 'Run hermod help, or hermod help COMMAND.',
+  },
+} as const satisfies Record<`HMD_${string}`, { says: string; fix: string }>

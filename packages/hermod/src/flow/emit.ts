@@ -1,0 +1,110 @@
+/**
+ * emit: one insert inside the caller's transaction, for one event or ten thousand. It never opens a
+ * transaction of its own, and refuses a client that is known to be outside one.
+ */
+import { asTx, type Tx } from '../clients/client.ts'
+import type { EventDefinitions } from '../define-events.ts'
+import { fromSqlState, HermodError } from '../errors.ts'
+import { type NewEvent, type PreparedEvent, prepareEvents } from '../event.ts'
+
+const EMIT = `select id::text as id from outbox.emit_many(
+  $1::text::text[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::smallint[],
+  $6::text::text[], $7::text::timestamptz[], $8::text::text[]) as id`
+
+const LOCK = `select outbox.lock($1::text::text[], $2::text::text[])::text as locked`
+const LOCK_TIMEOUT = `select set_config('lock_timeout', $1::text, true) as value`
+
+export const lockWaitMs = 10_000
+export const lockMax = 100
+
+/** Returns the ids, in the order of the events. */
+export async function emit(
+  client: unknown,
+  events: NewEvent | readonly NewEvent[],
+  known: EventDefinitions | undefined,
+  nowMs: number,
+): Promise<bigint[]> {
+  const tx = asTx(client)
+  const prepared = prepareEvents(events, known, nowMs)
+  if (prepared.length === 0) return []
+  const rows = await query(tx, EMIT, parameters(prepared))
+  return rows.map((row) => BigInt(row.id as string))
+}
+
+function parameters(events: readonly PreparedEvent[]): (string | null)[] {
+  const some = (pick: (event: PreparedEvent) => string | number | null) =>
+    events.some((event) => pick(event) !== null) ? arrayLiteral(events.map(pick)) : null
+  return [
+    arrayLiteral(events.map((event) => event.type)),
+    arrayLiteral(events.map((event) => event.aggregateType)),
+    arrayLiteral(events.map((event) => event.aggregateId)),
+    arrayLiteral(events.map((event) => event.payload)),
+    some((event) => (event.version === 1 ? null : event.version)),
+    some((event) => event.headers),
+    some((event) => event.notBefore),
+    some((event) => event.key),
+  ]
+}
+
+const QUOTED = /["\\]/g
+
+/** A PostgreSQL array in text: the one form that every client library carries unchanged. */
+export function arrayLiteral(values: readonly (string | number | null)[]): string {
+  let text = '{'
+  for (let index = 0; index < values.length; index++) {
+    if (index > 0) text += ','
+    const value = values[index]
+    text += typeof value === 'string' ? `"${value.replace(QUOTED, '\\$&')}"` : (value ?? 'NULL')
+  }
+  return `${text}}`
+}
+
+export type Aggregate = readonly [type: string, id: string | number | bigint]
+
+/** Locks aggregates until the transaction ends: read, write and emit after it are never stale. */
+export async function lock(client: unknown, aggregates: readonly Aggregate[]): Promise<void> {
+  const tx = asTx(client)
+  if (aggregates.length > lockMax) {
+    throw new HermodError(
+      'HMD_LOCK_LIMIT',
+      `${aggregates.length} aggregates, at most ${lockMax} at once`,
+    )
+  }
+  const checked = prepareEvents(aggregates.map((aggregate) => ({ type: 'lock.taken', aggregate })))
+  const [before] = await query(tx, `select current_setting('lock_timeout') as value`, [])
+  await query(tx, LOCK_TIMEOUT, [`${lockWaitMs}ms`])
+  await query(tx, LOCK, [
+    arrayLiteral(checked.map((event) => event.aggregateType)),
+    arrayLiteral(checked.map((event) => event.aggregateId)),
+  ]).catch((error) => {
+    throw isLockTimeout(error) ? lockTimeout(error) : error
+  })
+  await query(tx, LOCK_TIMEOUT, [String(before?.value ?? '0')])
+}
+
+function lockTimeout(cause: unknown): HermodError {
+  const says = `another transaction has held one of these aggregates for ${lockWaitMs} ms`
+  return new HermodError('HMD_LOCK_TIMEOUT', says, { cause })
+}
+
+/** 55P03, also inside a client library's wrapper. */
+function isLockTimeout(error: unknown): boolean {
+  for (
+    let link = error as { code?: unknown; cause?: unknown } | undefined, n = 0;
+    link && n < 5;
+    n++
+  ) {
+    if (link.code === '55P03' || (link as { meta?: { code?: string } }).meta?.code === '55P03')
+      return true
+    link = link.cause as typeof link
+  }
+  return false
+}
+
+async function query(tx: Tx, text: string, params: readonly (string | null)[]) {
+  try {
+    return await tx.query(text, params)
+  } catch (error) {
+    throw fromSqlState(error)
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * renew, release and held: keep lanes while working, give them back when done, ask again after a
+ * lost answer. A lane that is not returned belongs to somebody else.
+ */
+import { type Database, select } from '../database.ts'
+
+const RENEW = `select lane::text from outbox.renew($1, $2, $3::smallint[], $4::bigint[], $5) as lane`
+const RELEASE = `select lane::text from outbox.release($1, $2, $3::smallint[], $4::bigint[]) as lane`
+const HELD = `select lane::text, pos::text from outbox.held($1, $2, $3::smallint[], $4::bigint[])`
+
+export interface Leased {
+  readonly lane: number
+  readonly fence: bigint
+}
+
+export async function renew(
+  db: Database,
+  subscription: string,
+  owner: string,
+  lanes: readonly Leased[],
+  leaseMs: number,
+): Promise<Set<number>> {
+  const rows = await select(db, RENEW, [subscription, owner, ...columns(lanes), leaseMs])
+  return new Set(rows.map((row) => Number(row.lane)))
+}
+
+export async function release(
+  db: Database,
+  subscription: string,
+  owner: string,
+  lanes: readonly Leased[],
+): Promise<void> {
+  if (lanes.length > 0) await select(db, RELEASE, [subscription, owner, ...columns(lanes)])
+}
+
+/** Lane → its cursor in the database. */
+export async function held(
+  db: Database,
+  subscription: string,
+  owner: string,
+  lanes: readonly Leased[],
+): Promise<Map<number, bigint>> {
+  const rows = await select(db, HELD, [subscription, owner, ...columns(lanes)])
+  return new Map(rows.map((row) => [Number(row.lane), BigInt(row.pos as string)]))
+}
+
+function columns(lanes: readonly Leased[]): [number[], string[]] {
+  return [lanes.map(({ lane }) => lane), lanes.map(({ fence }) => String(fence))]
+}

@@ -1,0 +1,66 @@
+/**
+ * The ledger of sinks whose every effect is tracked: a row per event before anything is sent, and
+ * `sending` committed right before the effect.
+ */
+import { type Database, select } from '../database.ts'
+import { HermodError } from '../errors.ts'
+import { scanRows } from './claim.ts'
+
+const ENLIST = `select outbox.enlist($1, $2, $3, $4::smallint[], $5::bigint[], $6, $7, $8)::text as count`
+const SENDING = `select outbox.sending($1, $2, $3::smallint, $4::bigint, $5::bigint, $6::json)::text as mine`
+
+export interface LedgerLane {
+  readonly lane: number
+  readonly fence: bigint
+}
+
+/** Writes `pending` rows for the next events and moves the cursor, in one transaction. */
+export async function enlist(
+  db: Database,
+  subscription: {
+    readonly name: string
+    readonly revision: number
+    readonly retry: { readonly attemptsMax: number }
+  },
+  owner: string,
+  lanes: readonly LedgerLane[],
+  count: number,
+): Promise<number> {
+  const [row] = await select(db, ENLIST, [
+    subscription.name,
+    subscription.revision,
+    owner,
+    lanes.map(({ lane }) => lane),
+    lanes.map(({ fence }) => String(fence)),
+    count,
+    scanRows,
+    subscription.retry.attemptsMax,
+  ])
+  return Number(row?.count ?? 0)
+}
+
+/** Throws when the lane is no longer ours: then nothing may be sent. */
+export async function sending(
+  db: Database,
+  subscription: string,
+  owner: string,
+  lane: LedgerLane,
+  position: bigint,
+  note: object | undefined,
+): Promise<void> {
+  const text = note === undefined ? null : JSON.stringify(note)
+  const [row] = await select(db, SENDING, [
+    subscription,
+    owner,
+    lane.lane,
+    String(lane.fence),
+    String(position),
+    text,
+  ])
+  if (row?.mine !== 'true') {
+    throw new HermodError(
+      'HMD_LEASE_LOST',
+      `position ${position} of ${subscription} belongs to another worker now`,
+    )
+  }
+}

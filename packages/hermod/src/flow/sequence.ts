@@ -1,0 +1,32 @@
+/**
+ * sequence: one step of turning commits into a numbered log. Any number of workers may call it; one
+ * wins, the others return at once.
+ */
+import { type Database, select } from '../database.ts'
+
+/** Short enough that delivery starts early, long enough that a step's fixed cost does not matter. */
+export const pieceRows = 10_000
+
+const SEQUENCE = `select numbered::text, head::text, more::text, new_epoch::text from outbox.sequence($1)`
+
+export interface Step {
+  readonly numbered: number
+  /** The highest position there is. */
+  readonly head: bigint
+  /** The window is not finished: call again. */
+  readonly more: boolean
+  /** The first step on a new timeline: positions moved up, all leases void. */
+  readonly newEpoch: boolean
+}
+
+/** Undefined: another session is at it. */
+export async function sequence(db: Database, rows: number = pieceRows): Promise<Step | undefined> {
+  const [row] = await select(db, SEQUENCE, [rows])
+  if (row === undefined) return undefined
+  return {
+    numbered: Number(row.numbered),
+    head: BigInt(row.head ?? 0),
+    more: row.more === 'true',
+    newEpoch: row.new_epoch === 'true',
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * settle: what a delivered batch means for cursors and rows, and the one statement that writes it.
+ * A lane missing from the answer was taken over; its result is dropped and delivered again.
+ */
+import { type Database, select } from '../database.ts'
+import type { ResolvedSubscription } from '../options.ts'
+import { fingerprint } from '../sinks/fingerprint.ts'
+import type { Outcome } from '../sinks/outcome.ts'
+import type { Entry } from './claim.ts'
+
+const SETTLE = `select lane::text from outbox.settle($1, $2, $3, $4::json) as lane`
+
+/** Outcomes that leave the event where it is: nothing spent, no row. */
+const WAITING = new Set(['unavailable', 'misconfigured', 'split'])
+
+export interface LaneResult {
+  readonly lane: number
+  readonly fence: bigint
+  readonly from: bigint
+  readonly through: bigint
+  readonly fresh: readonly Entry[]
+  readonly due: readonly Entry[]
+}
+
+export interface Call {
+  readonly startedAgoMs: number
+  readonly durationMs: number
+  readonly worker: string
+}
+
+/** An entry without an outcome was not attempted. Passed over = its aggregate waits. */
+export type Outcomes = ReadonlyMap<Entry, Outcome | 'passed'>
+
+export interface Settlement {
+  readonly lane: number
+  readonly fence: bigint
+  readonly from: bigint
+  readonly to: bigint
+  sent: number
+  delivered: number
+  superseded: number
+  failed: number
+  readonly rows: object[]
+  readonly held: object[]
+  readonly done: object[]
+  /** Positions delivered beyond `to`; not sent again while this lane is held. */
+  readonly beyond: bigint[]
+}
+
+export type DelayOf = (attempt: number, afterMs: number | undefined) => number
+
+/** The cursor may move up to just before the first event that waits. */
+export function settlement(
+  subscription: ResolvedSubscription,
+  lane: LaneResult,
+  outcomes: Outcomes,
+  delayOf: DelayOf,
+): Settlement {
+  const stop = lane.fresh.find((entry) => waits(outcomes.get(entry)))
+  const to = stop === undefined ? lane.through : stop.event.position - 1n
+  const { lane: number, fence, from } = lane
+  const result: Settlement = {
+    ...{ lane: number, fence, from, to, sent: 0, delivered: 0, superseded: 0, failed: 0 },
+    ...{ rows: [], held: [], done: [], beyond: [] },
+  }
+  const held = new Map<string, Entry>()
+  for (const entry of lane.fresh) {
+    const outcome = outcomes.get(entry)
+    if (entry.event.position > to) addBeyond(result, entry, outcome)
+    else if (outcome === 'passed') keepHeld(held, entry, subscription.coalesce === 'latest')
+    else addFresh(result, subscription, entry, outcome as Outcome, delayOf)
+  }
+  for (const entry of held.values()) result.held.push(heldRow(entry, subscription))
+  for (const entry of lane.due) addDue(result, subscription, entry, outcomes.get(entry), delayOf)
+  return result
+}
+
+function waits(outcome: Outcome | 'passed' | undefined): boolean {
+  return outcome === undefined || (outcome !== 'passed' && WAITING.has(outcome.outcome))
+}
+
+function addBeyond(
+  result: Settlement,
+  entry: Entry,
+  outcome: Outcome | 'passed' | undefined,
+): void {
+  if (outcome === undefined || outcome === 'passed') return
+  if (outcome.outcome === 'delivered' || outcome.outcome === 'superseded') {
+    result.beyond.push(entry.event.position)
+    result.sent++
+  }
+}
+
+/** Of one aggregate's held events the newest counts when coalescing, else the oldest. */
+function keepHeld(held: Map<string, Entry>, entry: Entry, newest: boolean): void {
+  const key = aggregateKey(entry)
+  if (newest || !held.has(key)) held.set(key, entry)
+}
+
+function addFresh(
+  result: Settlement,
+  subscription: ResolvedSubscription,
+  entry: Entry,
+  outcome: Outcome,
+  delayOf: DelayOf,
+): void {
+  result.sent++
+  if (isSuccess(outcome)) {
+    countSuccess(result, outcome)
+    if (entry.mark === 'dead' && subscription.coalesce === 'latest')
+      result.done.push(doneRow(entry))
+    return
+  }
+  result.failed++
+  result.rows.push(failedRow(subscription, entry, outcome, delayOf))
+}
+
+function addDue(
+  result: Settlement,
+  subscription: ResolvedSubscription,
+  entry: Entry,
+  outcome: Outcome | 'passed' | undefined,
+  delayOf: DelayOf,
+): void {
+  if (outcome === 'passed' || outcome === undefined) return
+  if (WAITING.has(outcome.outcome)) {
+    if (subscription.ledger)
+      result.rows.push(ledgerRow(subscription, entry, outcome, 'pending', entry.attempts))
+    return
+  }
+  result.sent++
+  if (!isSuccess(outcome)) {
+    result.failed++
+    result.rows.push(failedRow(subscription, entry, outcome, delayOf))
+    return
+  }
+  countSuccess(result, outcome)
+  if (subscription.ledger)
+    result.rows.push(ledgerRow(subscription, entry, outcome, 'delivered', entry.attempts + 1))
+  else result.done.push(doneRow(entry))
+}
+
+function isSuccess(outcome: Outcome): boolean {
+  return outcome.outcome === 'delivered' || outcome.outcome === 'superseded'
+}
+
+function countSuccess(result: Settlement, outcome: Outcome): void {
+  if (outcome.outcome === 'delivered') result.delivered++
+  else result.superseded++
+}
+
+function failedRow(
+  subscription: ResolvedSubscription,
+  entry: Entry,
+  outcome: Outcome,
+  delayOf: DelayOf,
+): object {
+  const attempts = entry.attempts + 1
+  const exhausted = attempts >= subscription.retry.attemptsMax
+  const state =
+    outcome.outcome === 'unknown'
+      ? 'unknown'
+      : outcome.outcome === 'rejected' || exhausted
+        ? 'dead'
+        : 'retrying'
+  return {
+    ...rowKey(entry),
+    ...{ state, attempts, attempts_max: subscription.retry.attemptsMax },
+    after_ms: delayOf(attempts, outcome.afterMs),
+    ...failure(subscription, outcome),
+  }
+}
+
+function ledgerRow(
+  subscription: ResolvedSubscription,
+  entry: Entry,
+  outcome: Outcome,
+  state: 'pending' | 'delivered',
+  attempts: number,
+): object {
+  const receipt =
+    state === 'delivered' ? { receipt: outcome.receipt ?? null, message: outcome.message } : null
+  const attempts_max = subscription.retry.attemptsMax
+  return { ...rowKey(entry), state, attempts, attempts_max, after_ms: 0, receipt }
+}
+
+function failure(subscription: ResolvedSubscription, outcome: Outcome): object {
+  return {
+    outcome: outcome.outcome,
+    code: outcome.code ?? (outcome.status === undefined ? null : String(outcome.status)),
+    error: outcome.message ?? outcome.outcome,
+    fingerprint: fingerprint(subscription.sink.name, outcome),
+  }
+}
+
+function rowKey(entry: Entry): object {
+  const { position, id, aggregateType, aggregateId } = entry.event
+  const key = { pos: String(position), event_id: String(id), hash: entry.hash }
+  return { ...key, aggregate_type: aggregateType, aggregate_id: aggregateId }
+}
+
+function doneRow(entry: Entry): object {
+  return rowKey(entry)
+}
+
+function heldRow(entry: Entry, subscription: ResolvedSubscription): object {
+  return { ...rowKey(entry), attempts_max: subscription.retry.attemptsMax }
+}
+
+/** One string per aggregate; the type's alphabet has no slash. */
+export function aggregateKey({ event }: Entry): string {
+  return `${event.aggregateType}/${event.aggregateId}`
+}
+
+/** The lanes that were settled. */
+export async function settle(
+  db: Database,
+  subscription: ResolvedSubscription,
+  owner: string,
+  lanes: readonly Settlement[],
+  call: Call,
+): Promise<Set<number>> {
+  const failed = lanes.reduce((sum, lane) => sum + lane.failed, 0)
+  const batch = {
+    lanes: lanes.map((lane) => ({ ...lane, ...text(lane), beyond: undefined })),
+    call: {
+      ago_ms: Math.round(call.startedAgoMs),
+      duration_ms: Math.round(call.durationMs),
+      worker: call.worker,
+      outcome: failed > 0 ? 'failed' : 'delivered',
+    },
+  }
+  const rows = await select(db, SETTLE, [
+    subscription.name,
+    subscription.revision,
+    owner,
+    JSON.stringify(batch),
+  ])
+  return new Set(rows.map((row) => Number(row.lane)))
+}
+
+/** JSON has no 64-bit numbers. */
+function text(lane: Settlement): object {
+  const some = (rows: object[]) => (rows.length > 0 ? rows : undefined)
+  return {
+    ...{ fence: String(lane.fence), from: String(lane.from), to: String(lane.to) },
+    ...{ rows: some(lane.rows), held: some(lane.held), done: some(lane.done) },
+  }
+}

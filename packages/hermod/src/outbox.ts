@@ -1,0 +1,135 @@
+/**
+ * The public door: one object per database that emits, subscribes, works and answers questions. It
+ * assembles; every verb lives in its own file.
+ */
+import { type Database, transaction } from './database.ts'
+import type { DefinedEvents, EventDefinitions, NewEventOf } from './define-events.ts'
+import { HermodError } from './errors.ts'
+import type { NewEvent } from './event.ts'
+import { type Aggregate, emit, lock } from './flow/emit.ts'
+import { subscribe } from './flow/subscribe.ts'
+import { once } from './inbox.ts'
+import { assertMigrated } from './migrate.ts'
+import {
+  checkTogether,
+  type OutboxOptions,
+  outboxOptions,
+  type ResolvedOutboxOptions,
+  type ResolvedSubscription,
+  type SubscriptionOptions,
+  subscriptionOptions,
+  type WorkerOptions,
+  workerOptions,
+} from './options.ts'
+import { wakeOthers } from './worker/sequencer.ts'
+import { Worker } from './worker/worker.ts'
+
+type EventOf<D> = D extends DefinedEvents<infer _> ? NewEventOf<D> : NewEvent
+
+export class Outbox<D extends EventDefinitions | undefined = undefined> {
+  readonly db: Database
+  readonly #options: ResolvedOutboxOptions
+  readonly #subscriptions = new Map<string, ResolvedSubscription>()
+  readonly #workers = new Set<Worker>()
+  #waking = false
+
+  constructor(options: OutboxOptions) {
+    this.#options = outboxOptions(options)
+    this.db = this.#options.pool as unknown as Database
+  }
+
+  /** Inside your transaction: `tx` is whatever your client library calls a transaction. */
+  emit(tx: unknown, events: EventOf<D> | readonly EventOf<D>[]): Promise<bigint[]> {
+    const { events: definitions, clock } = this.#options
+    return emit(tx, events as NewEvent | readonly NewEvent[], definitions, clock())
+  }
+
+  /** Locks aggregates until the transaction ends: lock, read, write, emit. */
+  lock(tx: unknown, aggregates: readonly Aggregate[]): Promise<void> {
+    return lock(tx, aggregates)
+  }
+
+  /** For those without a transaction helper; wakes the workers after the commit. */
+  async transaction<T>(
+    work: (tx: Parameters<Parameters<typeof transaction>[1]>[0]) => Promise<T>,
+  ): Promise<T> {
+    const result = await transaction(this.db, work)
+    this.wake()
+    return result
+  }
+
+  /** Once per message and consumer, in the same transaction as what it writes. */
+  once<T>(
+    tx: unknown,
+    consumer: string,
+    messageId: string,
+    work: () => Promise<T>,
+  ): Promise<T | undefined> {
+    return once(tx, consumer, messageId, work)
+  }
+
+  /** Declares a subscription; it is installed when a worker starts. */
+  subscribe(name: string, options: SubscriptionOptions): this {
+    const subscription = subscriptionOptions(name, options)
+    if (this.#subscriptions.has(name)) {
+      throw new HermodError('HMD_SUBSCRIPTION_CONFLICT', `${name} is subscribed twice`, {
+        field: 'name',
+      })
+    }
+    this.#subscriptions.set(name, subscription)
+    return this
+  }
+
+  /** Starts a worker in this process. */
+  async start(options: WorkerOptions = {}): Promise<Worker> {
+    const worker = await this.#worker(options)
+    await worker.start()
+    this.#workers.add(worker)
+    return worker
+  }
+
+  /** Delivers what there is, then returns: for cron and serverless. */
+  async runOnce({
+    deadlineMs = 30_000,
+    ...options
+  }: WorkerOptions & { deadlineMs?: number } = {}): Promise<void> {
+    const worker = await this.#worker({ listen: false, ...options })
+    await worker.once(deadlineMs)
+  }
+
+  /** Tells workers here and elsewhere that something was committed. At most one hint at a time. */
+  wake(): void {
+    for (const worker of this.#workers) worker.wake()
+    if (this.#waking) return
+    this.#waking = true
+    setTimeout(() => {
+      this.#waking = false
+      void wakeOthers(this.db)
+    }, 5).unref()
+  }
+
+  async #worker(given: WorkerOptions): Promise<Worker> {
+    const options = workerOptions(given)
+    const all = [...this.#subscriptions.values()]
+    checkTogether(options, all, this.#options.pool.options?.max)
+    const { subscriptions: only } = options
+    const served = only === undefined ? all : all.filter(({ name }) => only.includes(name))
+    await assertMigrated(this.db)
+    for (const subscription of served) await subscribe(this.db, subscription)
+    const { listener, random, events: definitions } = this.#options
+    return new Worker({
+      db: this.db,
+      subscriptions: served,
+      options,
+      listener,
+      definitions,
+      random,
+    })
+  }
+}
+
+export function createOutbox<const O extends OutboxOptions>(
+  options: O,
+): Outbox<O extends { readonly events: infer D extends EventDefinitions } ? D : undefined> {
+  return new Outbox(options)
+}

@@ -1,0 +1,2 @@
+/** What authors of sinks import from `hermod/sinks`. */
+export * from './sink.ts'

@@ -1,0 +1,10 @@
+/** What tests of users import from `hermod/testing`. */
+
+export { type DrainOptions, drain } from './drain.ts'
+export { type FakeClock, fakeClock } from './fake-clock.ts'
+export {
+  type Accepted,
+  type MemorySink,
+  type MemorySinkOptions,
+  memorySink,
+} from './memory-sink.ts'

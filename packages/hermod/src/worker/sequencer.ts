@@ -1,0 +1,128 @@
+/**
+ * Keeps numbering what commits: at once while there is something, ever more slowly while there is
+ * not. Every worker runs one; whoever gets the lock does the step.
+ */
+import { type Database, isConnectionError, select } from '../database.ts'
+import { HermodError } from '../errors.ts'
+import { type Step, sequence } from '../flow/sequence.ts'
+import { type Listener, notify } from '../telemetry.ts'
+import type { Wake } from './wake.ts'
+
+export const channel = 'hermod_outbox'
+
+export interface SequencerOptions {
+  readonly db: Database
+  readonly listener: Listener
+  /** Woken when something may have committed. */
+  readonly wake: Wake
+  readonly busyPollMs: number
+  readonly pollMs: number
+  /** Called after a step that numbered something. */
+  numbered(): void
+  /** Are there other workers to tell? */
+  others(): boolean
+}
+
+export class Sequencer {
+  readonly #options: SequencerOptions
+  #stopping = false
+  #telling = false
+  #refusal: string | undefined
+
+  constructor(options: SequencerOptions) {
+    this.#options = options
+  }
+
+  stop(): void {
+    this.#stopping = true
+  }
+
+  async run(): Promise<void> {
+    const { wake, busyPollMs, pollMs } = this.#options
+    let idleMs = busyPollMs
+    while (!this.#stopping) {
+      const seen = wake.count
+      const startedMs = performance.now()
+      const step = await this.#step()
+      const tookMs = performance.now() - startedMs
+      if (step?.more) continue
+      if (step !== undefined && step.numbered > 0) {
+        // Half of the time at most, so that small steps do not eat the machine.
+        idleMs = busyPollMs
+        await wake.wait(Math.max(1, Math.min(busyPollMs, tookMs)))
+        continue
+      }
+      await wake.wait(idleMs, seen)
+      idleMs = seen === wake.count ? Math.min(pollMs, idleMs * 1.5) : busyPollMs
+    }
+  }
+
+  /** Numbers everything there is; for runOnce and tests. */
+  async all(deadlineMs: number): Promise<number> {
+    let count = 0
+    for (;;) {
+      const step = await sequence(this.#options.db)
+      count += step?.numbered ?? 0
+      if (!step?.more || performance.now() > deadlineMs) return count
+    }
+  }
+
+  async #step(): Promise<Step | undefined> {
+    const { db, listener, numbered } = this.#options
+    const startedMs = performance.now()
+    try {
+      const step = await sequence(db)
+      this.#refusal = undefined
+      if (step === undefined) return undefined
+      const durationMs = performance.now() - startedMs
+      notify(listener, 'step', {
+        numbered: step.numbered,
+        scheduled: 0,
+        durationMs,
+        position: step.head,
+      })
+      if (step.newEpoch) this.#tellEpoch(step)
+      if (step.numbered > 0) {
+        numbered()
+        this.#tellOthers()
+      }
+      return step
+    } catch (error) {
+      await this.#failed(error)
+      return undefined
+    }
+  }
+
+  #tellEpoch(step: Step): void {
+    notify(this.#options.listener, 'warning', {
+      code: 'HMD_RESTORED',
+      message: `a new timeline: positions continue above ${step.head}; a tail that was delivered may be lost here`,
+    })
+  }
+
+  /** A wake-up is a transaction of its own and may fail: it can never abort a step. */
+  #tellOthers(): void {
+    const { db, others } = this.#options
+    if (this.#telling || !others()) return
+    this.#telling = true
+    wakeOthers(db).finally(() => {
+      this.#telling = false
+    })
+  }
+
+  async #failed(error: unknown): Promise<void> {
+    const { listener, wake } = this.#options
+    const code = error instanceof HermodError ? error.code : undefined
+    // A refusal is told once, not at every poll.
+    if (code === undefined || code !== this.#refusal)
+      notify(listener, 'error', { during: 'step', error })
+    this.#refusal = code
+    await wake.wait(isConnectionError(error) ? 200 : 1_000)
+  }
+}
+
+/** Best effort: polling is always enough by itself. */
+export async function wakeOthers(db: Database): Promise<void> {
+  const text = `select set_config('synchronous_commit', 'off', true), pg_notify($1, '')`
+  await select(db, text, [channel]).catch(() => {})
+}

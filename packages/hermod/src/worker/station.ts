@@ -1,0 +1,45 @@
+/** What every claim loop of one subscription in one worker shares. */
+import type { Database } from '../database.ts'
+import type { EventDefinitions } from '../define-events.ts'
+import type { Kinds } from '../flow/claim.ts'
+import type { ResolvedSubscription } from '../options.ts'
+import type { Listener } from '../telemetry.ts'
+import type { Rate } from './rate.ts'
+import type { Turnstile } from './turnstile.ts'
+import type { Wake } from './wake.ts'
+
+/** The subscription's row, as of the last heartbeat. */
+export interface SubscriptionState {
+  readonly mode: 'live' | 'dry-run' | 'paused'
+  readonly outdated: boolean
+  readonly held: boolean
+  /** On the monotonic clock: when somebody may probe. */
+  readonly probeAtMs: number
+  /** Lanes of the subscription, and workers that serve it. */
+  readonly lanes: number
+  readonly workers: number
+}
+
+export interface Station {
+  readonly db: Database
+  readonly subscription: ResolvedSubscription
+  readonly owner: string
+  readonly workerName: string
+  readonly leaseMs: number
+  readonly pollMs: number
+  readonly listener: Listener
+  readonly definitions: EventDefinitions | undefined
+  readonly kinds: Kinds
+  readonly wake: Wake
+  readonly turnstile: Turnstile
+  readonly rate: Rate | undefined
+  readonly random: () => number
+  /** Aborted when the grace of a stop is over. */
+  readonly abort: AbortSignal
+  listens(type: string, aggregateType: string): boolean
+  state(): SubscriptionState
+  /** Reads the subscription's row again. */
+  refresh(): Promise<void>
+  /** Deliveries of this subscription that passed, anywhere in this worker. */
+  passes: number
+}

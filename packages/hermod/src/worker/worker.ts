@@ -1,0 +1,180 @@
+/**
+ * A worker: one sequencer, a few claim loops per subscription, a heartbeat and the upkeep. Start it
+ * in as many processes as you like; `stop` finishes what is in flight and gives the lanes back.
+ */
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Database } from '../database.ts'
+import type { EventDefinitions } from '../define-events.ts'
+import { HermodError } from '../errors.ts'
+import { compileFilter } from '../filter.ts'
+import type { ResolvedSubscription, ResolvedWorkerOptions } from '../options.ts'
+import { type Listener, notify } from '../telemetry.ts'
+import { Listen } from './listen.ts'
+import { Loop } from './loop.ts'
+import { Rate } from './rate.ts'
+import { heartbeatMs, Registry } from './registry.ts'
+import { Sequencer } from './sequencer.ts'
+import type { Station } from './station.ts'
+import { Turnstile } from './turnstile.ts'
+import { Upkeep } from './upkeep.ts'
+import { Wake } from './wake.ts'
+
+export interface WorkerContext {
+  readonly db: Database
+  readonly subscriptions: readonly ResolvedSubscription[]
+  readonly options: ResolvedWorkerOptions
+  readonly listener: Listener
+  readonly definitions: EventDefinitions | undefined
+  readonly random: () => number
+}
+
+export class Worker {
+  readonly id = randomUUID()
+  readonly name: string
+  readonly #context: WorkerContext
+  readonly #registry: Registry
+  readonly #sequencer: Sequencer
+  readonly #listen: Listen | undefined
+  readonly #upkeep: Upkeep | undefined
+  readonly #committed = new Wake()
+  readonly #numbered = new Wake()
+  readonly #abort = new AbortController()
+  readonly #loops: Loop[]
+  #running: Promise<unknown> = Promise.resolve()
+  #heartbeat: NodeJS.Timeout | undefined
+  #stopped: Promise<void> | undefined
+
+  constructor(context: WorkerContext) {
+    const { db, options, listener, subscriptions } = context
+    this.#context = context
+    this.name = options.name ?? `${hostname()}:${process.pid}`
+    this.#registry = new Registry(db, this.id, this.name, subscriptions)
+    this.#sequencer = new Sequencer({
+      ...{ db, listener, wake: this.#committed },
+      ...{ busyPollMs: options.busyPollMs, pollMs: options.pollMs },
+      numbered: () => this.#numbered.wake(),
+      others: () => this.#registry.others,
+    })
+    this.#listen = options.listen ? new Listen(db, listener, () => this.#heard()) : undefined
+    this.#upkeep = options.upkeep ? new Upkeep(db, options, listener) : undefined
+    const turnstile = new Turnstile(options.concurrency)
+    this.#loops = subscriptions.flatMap((subscription) => this.#loopsOf(subscription, turnstile))
+  }
+
+  /** Looks for new commits now; called after local commits. */
+  wake(): void {
+    this.#committed.wake()
+  }
+
+  /** Every loop runs until stop(). */
+  async start(): Promise<void> {
+    await this.#registry.beat()
+    this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs)
+    this.#listen?.start()
+    this.#upkeep?.start()
+    this.#running = Promise.all([this.#sequencer.run(), ...this.#loops.map((loop) => loop.run())])
+  }
+
+  /** Once through everything there is, or until the deadline; for cron and serverless. */
+  async once(deadlineMs: number): Promise<void> {
+    const untilMs = performance.now() + deadlineMs
+    const cut = setTimeout(() => this.#abort.abort(), deadlineMs)
+    try {
+      await this.#registry.beat()
+      await this.#upkeep?.once()
+      let worked = true
+      while (worked && performance.now() < untilMs) {
+        const numbered = await this.#sequencer.all(untilMs)
+        const turns = await Promise.all(this.#loops.map((loop) => loop.turnUntilIdle(untilMs)))
+        worked = numbered > 0 || turns.some((turned) => turned)
+      }
+    } finally {
+      clearTimeout(cut)
+      await Promise.all(this.#loops.map((loop) => loop.end()))
+      await this.#registry.leave()
+    }
+  }
+
+  /** Finishes calls in flight up to the grace, gives lanes back. Calling it twice is harmless. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<void> {
+    this.#registry.drain()
+    this.#sequencer.stop()
+    for (const loop of this.#loops) loop.stop()
+    clearInterval(this.#heartbeat)
+    const grace = setTimeout(() => this.#abort.abort(), this.#context.options.stopGraceMs)
+    this.#committed.wake()
+    this.#numbered.wake()
+    await this.#running
+    clearTimeout(grace)
+    await this.#upkeep?.stop()
+    await this.#listen?.stop()
+    await this.#registry.leave().catch((error) => this.#tell('stop', error))
+  }
+
+  #heard(): void {
+    this.#committed.wake()
+    this.#numbered.wake()
+  }
+
+  #beat(): void {
+    this.#registry.beat().catch((error) => this.#tell('heartbeat', error))
+  }
+
+  #tell(during: string, error: unknown): void {
+    notify(this.#context.listener, 'error', { during, error })
+  }
+
+  #loopsOf(subscription: ResolvedSubscription, turnstile: Turnstile): Loop[] {
+    const { concurrency } = this.#context.options
+    const count =
+      subscription.lanes === 1 ? 1 : Math.min(concurrency, subscription.inFlightMax ?? concurrency)
+    const station = this.#station(subscription, turnstile)
+    const share = (index: number) => {
+      const { lanes, workers } = station.state()
+      const mine = Math.ceil(lanes / workers)
+      return Math.floor(mine / count) + (index < mine % count ? 1 : 0)
+    }
+    return Array.from({ length: count }, (_, index) => new Loop(station, () => share(index)))
+  }
+
+  #station(subscription: ResolvedSubscription, turnstile: Turnstile): Station {
+    const { db, options, listener, definitions, random } = this.#context
+    const { rate } = subscription
+    let warned = false
+    return {
+      ...{ db, subscription, listener, definitions, random, turnstile, passes: 0 },
+      ...{
+        owner: this.id,
+        workerName: this.name,
+        leaseMs: options.leaseMs,
+        pollMs: options.pollMs,
+      },
+      kinds: new Map(),
+      wake: this.#numbered,
+      rate: rate === undefined ? undefined : new Rate(rate.perSecond),
+      abort: this.#abort.signal,
+      listens: compileFilter(subscription),
+      state: () => {
+        const state = this.#registry.state(subscription.name)
+        if (state.outdated && !warned) this.#warnOutdated(subscription)
+        warned ||= state.outdated
+        return state
+      },
+      refresh: () => this.#registry.beat(),
+    }
+  }
+
+  #warnOutdated({ name, revision }: ResolvedSubscription): void {
+    const { message, code } = new HermodError(
+      'HMD_SUBSCRIPTION_OUTDATED',
+      `${name} has a newer revision than ${revision}: this worker no longer serves it`,
+    )
+    notify(this.#context.listener, 'warning', { code, message, subscription: name })
+  }
+}

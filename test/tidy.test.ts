@@ -1,0 +1,179 @@
+// Reads the tree and keeps the house in order: names, headers, lengths, leftovers, the arrows
+// between folders, and that nothing of one machine or registry is written down.
+
+import { describe, expect, it } from 'vitest'
+import { importsOf, readTree, type SourceFile, stem, targetOf } from './support/source-tree.ts'
+
+const files = readTree()
+const code = files.filter(({ path }) => /\.(ts|tsx|mjs)$/.test(path))
+const tests = code.filter(({ path }) => path.endsWith('.test.ts'))
+const sources = code.filter(({ path }) => /^packages\/[^/]+\/src\//.test(path))
+const engine = 'packages/hermod/src/'
+
+/** Lines of `file` that match, as `path:line: text`. */
+function matches(file: SourceFile, pattern: RegExp): string[] {
+  return file.text
+    .split('\n')
+    .map((line, index) => ({ line, at: `${file.path}:${index + 1}` }))
+    .filter(({ line }) => pattern.test(line))
+    .map(({ line, at }) => `${at}: ${line.trim()}`)
+}
+
+/** Written in pieces, so that this file does not find itself. */
+function word(...pieces: string[]): string {
+  return pieces.join('')
+}
+
+describe('leftovers', () => {
+  it('there is code to look at', () => {
+    expect(sources.length).toBeGreaterThan(0)
+    expect(tests.length).toBeGreaterThan(0)
+  })
+
+  it('no open ends in the text', () => {
+    const open = new RegExp(`\\b(${word('FIX', 'ME')}|${word('TO', 'DO')}|${word('XX', 'X')})\\b`)
+    expect(
+      files.filter(({ path }) => path !== 'package-lock.json').flatMap((f) => matches(f, open)),
+    ).toEqual([])
+  })
+
+  it('no test is singled out', () => {
+    const only = new RegExp(`\\.${word('on', 'ly')}\\(`)
+    expect(tests.flatMap((file) => matches(file, only))).toEqual([])
+  })
+
+  it('no test is skipped without saying why', () => {
+    const skipped = /\b(it|test|describe)\.(skip|todo|fails)\b|\bskip\(\)|\.(skipIf|runIf)\(/
+    const reason = /because|needs|not found|not installed/
+    const silent = tests.flatMap((file) => {
+      const lines = file.text.split('\n')
+      return lines.flatMap((line, index) => {
+        const near = `${line} ${lines[index + 1] ?? ''}`
+        return skipped.test(line) && !reason.test(near)
+          ? [`${file.path}:${index + 1}: ${line.trim()}`]
+          : []
+      })
+    })
+    expect(silent.filter((line) => !line.startsWith('test/tidy.test.ts'))).toEqual([])
+  })
+
+  it('no test passes by returning early where something is missing', () => {
+    const early = /if \(!\w*(available|found|present|installed)\w*\) return\b/i
+    expect(tests.flatMap((file) => matches(file, early))).toEqual([])
+  })
+})
+
+describe('names and sizes', () => {
+  it('code files and folders are kebab-case', () => {
+    const kebab = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)+$/
+    const folder = /^\.?[a-z0-9]+(-[a-z0-9]+)*$/
+    const wrong = code.filter(({ path }) => {
+      const parts = path.split('/')
+      const name = parts.pop() ?? ''
+      return !kebab.test(name) || !parts.every((part) => folder.test(part))
+    })
+    expect(wrong.map(({ path }) => path)).toEqual([])
+  })
+
+  it('no name that says nothing', () => {
+    const empty = /^(utils?|helpers?|common|managers?|services?|misc)$/
+    const wrong = code.filter(({ path }) => path.split('/').some((part) => empty.test(stem(part))))
+    expect(wrong.map(({ path }) => path)).toEqual([])
+  })
+
+  it('every source file starts with a comment', () => {
+    const header = /^(#!.*\n)?(\/\/|\/\*)/
+    expect(sources.filter(({ text }) => !header.test(text)).map(({ path }) => path)).toEqual([])
+  })
+
+  it('no source file is longer than 400 lines', () => {
+    const long = sources.filter(({ text }) => text.split('\n').length > 401)
+    expect(long.map(({ path }) => path)).toEqual([])
+  })
+})
+
+describe('arrows between the rooms of the engine', () => {
+  const room = (name: string) => sources.filter(({ path }) => path.startsWith(`${engine}${name}/`))
+
+  /** Imports from `file` into one of the rooms, or of one of the files, as `path -> target`. */
+  function into(file: SourceFile, places: string[], withTypes = true): string[] {
+    return importsOf(file)
+      .filter(({ typeOnly }) => withTypes || !typeOnly)
+      .map(({ from }) => targetOf(file, from) ?? from)
+      .filter((target) =>
+        places.some((place) => target === place || target.startsWith(engine + place)),
+      )
+      .map((target) => `${file.path} -> ${target}`)
+  }
+
+  it('flow knows neither loops nor operators', () => {
+    const closed = ['worker/', 'desk/', 'cli/', 'journeys/']
+    expect(room('flow').flatMap((file) => into(file, closed))).toEqual([])
+  })
+
+  it('sinks know no database and no delivery', () => {
+    const closed = ['flow/', 'worker/', 'desk/', 'database.ts', 'migrate.ts', 'pg', 'postgres']
+    expect(room('sinks').flatMap((file) => into(file, closed))).toEqual([])
+  })
+
+  it('clients import nothing at runtime', () => {
+    const runtime = room('clients').flatMap((file) =>
+      importsOf(file)
+        .filter(({ typeOnly, from }) => !typeOnly && !isSibling(file, from))
+        .map(({ from }) => `${file.path} -> ${from}`),
+    )
+    expect(runtime).toEqual([])
+  })
+
+  /** Inside the folder one file may list the others. */
+  function isSibling(file: SourceFile, from: string): boolean {
+    return targetOf(file, from)?.startsWith(`${engine}clients/`) ?? false
+  }
+
+  it('the engine needs no package but pg', () => {
+    const foreign = sources
+      .filter(({ path }) => path.startsWith(engine))
+      .flatMap((file) =>
+        importsOf(file)
+          .filter(({ from, typeOnly }) => !typeOnly && !/^(\.|node:|pg$)/.test(from))
+          .map(({ from }) => `${file.path} -> ${from}`),
+      )
+    expect(foreign).toEqual([])
+  })
+})
+
+describe('packages', () => {
+  const read = (path: string) => JSON.parse(files.find((file) => file.path === path)?.text ?? '{}')
+
+  it('the engine has no dependencies', () => {
+    const manifest = read('packages/hermod/package.json')
+    expect(manifest.name).toBe('hermod')
+    expect(manifest.dependencies).toBeUndefined()
+  })
+
+  it('every dependency is pinned exactly and argued for', () => {
+    const { devDependencies, optionalDependencies, dependencies } = read('package.json')
+    expect(dependencies).toBeUndefined()
+    const reasons = files.find(({ path }) => path === 'docs/adr/dependencies.md')?.text
+    for (const [name, version] of Object.entries({ ...devDependencies, ...optionalDependencies })) {
+      expect(version, name).toMatch(/^\d+\.\d+\.\d+(-[a-z]+\.\d+)?$/)
+      expect(reasons, name).toContain(`| \`${name}\` |`)
+    }
+  })
+})
+
+describe('nothing of one machine is written down', () => {
+  it('no absolute path of a person or a workspace', () => {
+    const machine = new RegExp(
+      `(^|[^\\w.])/(${word('ho', 'me')}|${word('Us', 'ers')}|${word('ro', 'ot')}|${word('wo', 'rk')})/\\w`,
+    )
+    expect(files.flatMap((file) => matches(file, machine))).toEqual([])
+  })
+
+  it('no registry', () => {
+    const host = new RegExp(
+      `${word('regis', 'try')}\\.[a-z]|"${word('resol', 'ved')}": "http|\\bnpm\\.pkg\\.`,
+    )
+    expect(files.flatMap((file) => matches(file, host))).toEqual([])
+  })
+})
