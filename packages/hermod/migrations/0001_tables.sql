@@ -36,6 +36,7 @@ create table outbox.event (
   constraint event_aggregate_id   check (octet_length(aggregate_id) between 1 and 512)
 ) partition by range (id);
 create index event_xid on outbox.event (xid);
+create index event_scheduled on outbox.event (xid) where not_before is not null;
 
 -- A small code for each pair (event type, aggregate type), so that filters read only the log. 0 = more than 32,767 pairs.
 create table outbox.kind (
@@ -54,17 +55,18 @@ create table outbox.log (
   kind     smallint not null,
   primary key (lane, pos)
 ) partition by range (pos);
-create index log_pos      on outbox.log using brin (pos)      with (pages_per_range = 16, autosummarize = on);
 create index log_event_id on outbox.log using brin (event_id) with (pages_per_range = 16, autosummarize = on);
 
 -- One row per sequencing step. `previous` is set while the window (previous, snapshot] is still being numbered in
--- pieces; `reached` is then the highest event id done. `due_*` is how far scheduled events have been numbered.
+-- pieces; `reached` is then the highest event id done, `filed_after` the time beyond which its events were filed as
+-- scheduled. `due_*` is how far scheduled events have been numbered.
 create table outbox.step (
   id                bigint      generated always as identity primary key,
   at                timestamptz not null,
   snapshot          pg_snapshot not null,
   previous          pg_snapshot,
   reached           bigint,
+  filed_after       timestamptz,
   pos               bigint      not null,
   due_at            timestamptz not null,
   due_id            bigint      not null,

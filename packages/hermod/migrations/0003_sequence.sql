@@ -6,12 +6,15 @@
 
 -- Who this database is: what a restore or a failover changes.
 create function outbox.identity(out system_identifier bigint, out database oid, out timeline integer)
-language sql stable as $$
-  select case when has_function_privilege('pg_catalog.pg_control_system()', 'execute')
-              then (select c.system_identifier from pg_catalog.pg_control_system() c) end,
-         (select d.oid from pg_catalog.pg_database d where d.datname = current_database()),
-         ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer
-$$;
+language plpgsql stable as $$
+begin
+  -- A statement of its own: privileges are checked when a statement starts, whatever its CASE would choose.
+  if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
+    select c.system_identifier into system_identifier from pg_catalog.pg_control_system() c;
+  end if;
+  select d.oid, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer into database, timeline
+    from pg_catalog.pg_database d where d.datname = current_database();
+end $$;
 
 -- Refuses where a step could number wrongly: another isolation level, a standby, a sequence that hands out ids in blocks.
 create function outbox.assert_sequencer() returns void
@@ -19,6 +22,10 @@ language plpgsql as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception using errcode = 'HM011', message = 'HMD_ISOLATION: a step runs under READ COMMITTED only';
+  end if;
+  -- A transaction's own id is in no snapshot it takes: the step would count it as finished, and what it emits later be lost.
+  if pg_current_xact_id_if_assigned() is not null then
+    raise exception using errcode = 'HM011', message = 'HMD_ISOLATION: a step runs in a transaction that has not written yet';
   end if;
   if pg_is_in_recovery() then
     raise exception using errcode = 'HM012', message = 'HMD_STANDBY: this server is a standby; connect to the primary';
@@ -29,84 +36,89 @@ begin
   end if;
 end $$;
 
--- The next rows of a window, lowest ids first.
-create function outbox.window_piece(lower pg_snapshot, upper pg_snapshot, reached bigint, fenced bigint, piece integer)
-returns table (id bigint, not_before timestamptz, type text, aggregate_type text, hash integer)
+-- The code of a pair (type, aggregate type), given to it when it is met for the first time. Past 32,767 pairs it is 0, and
+-- filters look at the event itself.
+create function outbox.kind_code(of_type text, of_aggregate_type text) returns smallint
+language plpgsql as $$
+declare
+  found smallint;
+begin
+  select k.code into found from outbox.kind k where k.type = of_type and k.aggregate_type = of_aggregate_type;
+  if found is null then
+    insert into outbox.kind (code, type, aggregate_type)
+    select case when coalesce(max(k.code), 0) < 32767 then coalesce(max(k.code), 0) + 1 else 0 end, of_type, of_aggregate_type from outbox.kind k
+    returning code into found;
+  end if;
+  return found;
+end $$;
+
+-- The first piece of a window, found by xid: one statement that streams from the index into the log, so that an event is
+-- copied once. `late` were in progress when the previous window closed; their xids lie below xmax(lower).
+create function outbox.number_first(
+  lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, piece integer,
+  base bigint, lane_count smallint, due timestamptz, out numbered integer, out last_id bigint)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
+begin
+  with logged as (
+    insert into outbox.log (pos, event_id, hash, lane, kind)
+    select base + row_number() over (), e.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(e.type, e.aggregate_type))
+      from (select w.id, w.type, w.aggregate_type, w.aggregate_id from (
+              select a.* from outbox.event a
+               where a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)
+              union all
+              select b.* from outbox.event b where b.xid = any (late)) w
+             where w.id > fenced and (w.not_before is null or w.not_before <= due)
+             order by w.id limit piece) e
+     cross join lateral (select outbox.hash(e.aggregate_type, e.aggregate_id) as hash) h
+      left join outbox.kind k on k.type = e.type and k.aggregate_type = e.aggregate_type
+    returning event_id
+  ) select count(*), max(event_id) into numbered, last_id from logged;
+end $$;
+
+-- Its next pieces, by id above the last one numbered.
+create function outbox.number_next(
+  lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer,
+  base bigint, lane_count smallint, due timestamptz, out numbered integer, out last_id bigint)
+language plpgsql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
+begin
+  with logged as (
+    insert into outbox.log (pos, event_id, hash, lane, kind)
+    select base + row_number() over (), e.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(e.type, e.aggregate_type))
+      from (select w.id, w.type, w.aggregate_type, w.aggregate_id from outbox.event w
+             where w.id > reached and (w.not_before is null or w.not_before <= due)
+               and pg_visible_in_snapshot(w.xid, upper) and not pg_visible_in_snapshot(w.xid, lower)
+             order by w.id limit piece) e
+     cross join lateral (select outbox.hash(e.aggregate_type, e.aggregate_id) as hash) h
+      left join outbox.kind k on k.type = e.type and k.aggregate_type = e.aggregate_type
+    returning event_id
+  ) select count(*), max(event_id) into numbered, last_id from logged;
+end $$;
+
+-- Files the events of a window that may not be delivered yet. They have an index of their own: mostly there are none.
+create function outbox.file_scheduled(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, due timestamptz) returns integer
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off as $$
 declare
-  late xid8[];
+  filed integer;
 begin
-  if reached is not null then
-    return query
-      select e.id, e.not_before, e.type, e.aggregate_type, outbox.hash(e.aggregate_type, e.aggregate_id)
-        from outbox.event e
-       where e.id > greatest(reached, fenced)
-         and pg_visible_in_snapshot(e.xid, upper) and not pg_visible_in_snapshot(e.xid, lower)
-       order by e.id limit piece;
-    return;
-  end if;
-  -- In progress when the previous window closed, finished now. Their xids lie below xmax(lower).
-  late := array(select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, upper));
-  return query
-    select e.id, e.not_before, e.type, e.aggregate_type, outbox.hash(e.aggregate_type, e.aggregate_id)
-      from (select w.id from (
-              select a.id from outbox.event a
-               where a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper)
-                 and pg_visible_in_snapshot(a.xid, upper)
-              union all
-              select b.id from outbox.event b where b.xid = any (late)) w
-             where w.id > fenced
-             order by w.id limit piece) p
-      join outbox.event e on e.id = p.id
-     order by p.id;
-end $$;
-
--- Gives positions to the picked events, files those that may not be delivered yet. Does nothing but report `strangers`
--- when a pair (type, aggregate type) is met for the first time.
-create function outbox.number_piece(
-  lower pg_snapshot, upper pg_snapshot, reached bigint, fenced bigint, piece integer,
-  base bigint, lane_count smallint, due timestamptz,
-  out picked integer, out numbered integer, out last_id bigint, out strangers boolean)
-language plpgsql
-set plan_cache_mode = force_generic_plan set enable_mergejoin = off set jit = off as $$
-begin
-  with picked_rows as materialized (
-    select p.id, p.not_before, p.hash, k.code
-      from outbox.window_piece(number_piece.lower, number_piece.upper, number_piece.reached, number_piece.fenced, number_piece.piece) p
-      left join outbox.kind k on k.type = p.type and k.aggregate_type = p.aggregate_type
-  ), summary as materialized (
-    select count(*) as picked, max(p.id) as last_id, count(*) filter (where p.code is null) > 0 as strangers from picked_rows p
-  ), filed as (
-    insert into outbox.scheduled (due, event_id)
-    select p.not_before, p.id from picked_rows p where p.not_before > number_piece.due and not (select s.strangers from summary s)
-  ), logged as (
-    insert into outbox.log (pos, event_id, hash, lane, kind)
-    select number_piece.base + row_number() over (order by p.id), p.id, p.hash, outbox.lane_of(p.hash, lane_count), p.code
-      from picked_rows p
-     where (p.not_before is null or p.not_before <= number_piece.due) and not (select s.strangers from summary s)
-    returning pos
-  )
-  select s.picked, s.last_id, s.strangers, (select count(*) from logged)
-    into picked, last_id, strangers, numbered from summary s;
-end $$;
-
--- Codes for the pairs met for the first time. Past 32,767 of them the code is 0, and filters look at the event itself.
-create function outbox.name_kinds(lower pg_snapshot, upper pg_snapshot, reached bigint, fenced bigint, piece integer) returns void
-language plpgsql as $$
-begin
-  insert into outbox.kind (code, type, aggregate_type)
-  select case when n.code <= 32767 then n.code else 0 end, n.type, n.aggregate_type
-    from (select (select count(*) from outbox.kind) + row_number() over (order by u.type, u.aggregate_type) as code, u.type, u.aggregate_type
-            from (select distinct p.type, p.aggregate_type from outbox.window_piece(lower, upper, reached, fenced, piece) p) u
-           where not exists (select from outbox.kind k where k.type = u.type and k.aggregate_type = u.aggregate_type)) n;
+  insert into outbox.scheduled (due, event_id)
+  select w.not_before, w.id from (
+    select a.id, a.not_before from outbox.event a
+     where a.not_before is not null and a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)
+    union all
+    select b.id, b.not_before from outbox.event b where b.not_before is not null and b.xid = any (late)) w
+   where w.id > fenced and w.not_before > file_scheduled.due;
+  get diagnostics filed = row_count;
+  return filed;
 end $$;
 
 -- Scheduled events that are due get their positions now: lanes, order and retention need no exception.
 create function outbox.number_due(
   after_at timestamptz, after_id bigint, now timestamptz, piece integer, base bigint, lane_count smallint,
-  out numbered integer, out last_at timestamptz, out last_id bigint)
+  out picked integer, out numbered integer, out last_at timestamptz, out last_id bigint)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off as $$
@@ -126,8 +138,9 @@ begin
       left join outbox.kind k on k.type = e.type and k.aggregate_type = e.aggregate_type
     returning pos
   )
-  select (select count(*) from logged), d.due, d.event_id into numbered, last_at, last_id
+  select (select count(*) from due), (select count(*) from logged), d.due, d.event_id into picked, numbered, last_at, last_id
     from due d order by d.due desc, d.event_id desc limit 1;
+  picked := coalesce(picked, 0);
   numbered := coalesce(numbered, 0);
 end $$;
 
@@ -157,7 +170,9 @@ language plpgsql as $$
 declare
   base bigint := epoch::bigint << 32;
 begin
-    update outbox.lane set owner = null, lease_until = '-infinity', fence = ((lane.fence >> 32) + 1) << 32;
+  -- One by one in the order of settle, which may be at work: two orders would deadlock.
+  perform from outbox.lane l order by l.subscription, l.lane for update;
+  update outbox.lane l set owner = null, lease_until = '-infinity', fence = greatest(((l.fence >> 32) + 1) << 32, base);
   return base;
 end $$;
 
@@ -176,6 +191,8 @@ declare
   due     record;
   pos     bigint;
   due_at  timestamptz;
+  late    xid8[];
+  filed   integer := 0;
   open    boolean;
 begin
   if not pg_try_advisory_xact_lock(4841297201) then
@@ -192,7 +209,8 @@ begin
   new_epoch := last.timeline <> me.timeline;
   pos := coalesce(last.pos, 0);
   if new_epoch then
-    last.epoch := last.epoch + 1;
+    -- Recovered twice from one backup: the second has a higher timeline, and must not reuse the positions of the first.
+    last.epoch := greatest(last.epoch + 1, me.timeline - 1);
     pos := outbox.start_epoch(last.epoch);
   end if;
   new_epoch := coalesce(new_epoch, false);
@@ -202,31 +220,37 @@ begin
   open := last.previous is not null;
   lower := case when open then last.previous else coalesce(last.snapshot, '3:3:') end;
   cur := case when open then last.snapshot else cur end;
-  due_at := greatest(now, last.due_at);
-  if not open and cur::text = lower::text then
-    select 0 as picked, 0 as numbered, null::bigint as last_id into part;
+  -- One time for the whole window tells what is filed from what is numbered.
+  due_at := case when open then last.filed_after else greatest(now, last.due_at) end;
+  if open then
+    select * into part from outbox.number_next(lower, cur, last.reached, piece, pos, setting.lanes, due_at);
+  elsif cur::text <> lower::text then
+    late := array(select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur));
+    filed := outbox.file_scheduled(lower, cur, late, setting.fenced_id, due_at);
+    select * into part from outbox.number_first(lower, cur, late, setting.fenced_id, piece, pos, setting.lanes, due_at);
   else
-    select * into part from outbox.number_piece(lower, cur, last.reached, setting.fenced_id, piece, pos, setting.lanes, due_at);
-    if part.strangers then
-      perform outbox.name_kinds(lower, cur, last.reached, setting.fenced_id, piece);
-      select * into part from outbox.number_piece(lower, cur, last.reached, setting.fenced_id, piece, pos, setting.lanes, due_at);
-    end if;
+    select 0 as numbered, null::bigint as last_id into part;
   end if;
   pos := pos + part.numbered;
-  select * into due from outbox.number_due(coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), due_at, piece, pos, setting.lanes);
+  open := part.numbered = piece;
+  if open then
+    select 0 as picked, 0 as numbered, last.due_at as last_at, last.due_id as last_id into due;
+  else
+    select * into due from outbox.number_due(coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), due_at, piece, pos, setting.lanes);
+  end if;
   pos := pos + due.numbered;
 
   numbered := part.numbered + due.numbered;
   head := pos;
-  more := part.picked = piece or due.numbered = piece;
+  more := open or due.picked = piece;
   -- An empty window is stored too, at most once a second: else every idle poll would read it again.
-  if part.picked > 0 or due.numbered > 0 or new_epoch or open or last.id is null
+  if part.numbered > 0 or filed > 0 or due.picked > 0 or new_epoch or last.previous is not null or last.id is null
      or (cur::text <> lower::text and (last.at < now - interval '1 second' or last.at > now)) then
     perform set_config('synchronous_commit', 'on', true);
-    insert into outbox.step (at, snapshot, previous, reached, pos, due_at, due_id, epoch, timeline, database, system_identifier)
-    values (now, cur, case when part.picked = piece then lower end, case when part.picked = piece then part.last_id end, pos,
-      case when due.numbered = piece then due.last_at else due_at end,
-      case when due.numbered = piece then due.last_id else 9223372036854775807 end,
+    insert into outbox.step (at, snapshot, previous, reached, filed_after, pos, due_at, due_id, epoch, timeline, database, system_identifier)
+    values (now, cur, case when open then lower end, case when open then part.last_id end, case when open then due_at end, pos,
+      coalesce(case when more then due.last_at else due_at end, '-infinity'),
+      coalesce(case when more then due.last_id else 9223372036854775807 end, 0),
       coalesce(last.epoch, 0), me.timeline, me.database, me.system_identifier);
     -- Steps are the time index of the log: the last one of each second is kept.
     if date_trunc('second', last.at) = date_trunc('second', now) then
@@ -243,13 +267,15 @@ begin
   if last.id is null then
     if exists (select from outbox.event e where e.xid >= pg_snapshot_xmax(cur) and e.xid >= pg_snapshot_xmax(pg_current_snapshot())) then
       raise exception using errcode = 'HM015', message = 'HMD_RESTORED: events of another cluster are here but no step; run: hermod rebase';
+    elsif exists (select from outbox.log) then
+      raise exception using errcode = 'HM015', message = 'HMD_RESTORED: a log is here but no step; run: hermod rebase';
     end if;
   elsif last.system_identifier <> system_identifier or last.database <> database then
     raise exception using errcode = 'HM015', message = 'HMD_RESTORED: this database was restored or moved; run: hermod rebase';
   elsif pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) then
     raise exception using errcode = 'HM015', message = 'HMD_RESTORED: transaction ids went backwards; run: hermod rebase';
   end if;
-  if (select s.last_value from outbox.event_id s) < (select st.fenced_id from outbox.setting st) then
+  if (select s.last_value - case when s.is_called then 0 else 1 end from outbox.event_id s) < (select st.fenced_id from outbox.setting st) then
     raise exception using errcode = 'HM015', message = 'HMD_RESTORED: the id sequence lies behind restored events; run: hermod rebase';
   end if;
 end $$;

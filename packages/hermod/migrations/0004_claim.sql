@@ -176,13 +176,24 @@ begin
      order by g.pos;
 end $$;
 
--- The next events of the lanes, with payloads as text. One row with id null closes each lane: `pos` says how far it was
--- scanned (null: only as far as its last event). No row at all: the subscription is paused, held or outdated.
---   mark: 'held' = its aggregate waits for a retry; 'dead' = its aggregate has a dead letter; 'due' = a retry that is due
+-- What an aggregate's open rows mean for its next event.
+create function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) returns text
+language sql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+  select case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held' when count(*) > 0 then 'dead' end
+    from outbox.delivery d
+   where d.subscription = (s).name and d.lane = at_lane and d.hash = outbox.hash(of_type, of_id) and d.state in ('retrying', 'dead')
+     and d.aggregate_type = of_type and d.aggregate_id = of_id
+$$;
+
+-- The next events of the lanes, with payloads as they came (json: a cast to text would copy them twice). A row with id null closes a lane: `pos` says how far it was scanned
+-- (null, or no such row: only as far as its last event). No row at all: the subscription is paused, held or outdated.
+--   mark:  'held' = its aggregate waits for a retry; 'dead' = its aggregate has a dead letter; 'due 2' = a retry that is
+--          due, with the attempts spent        names: event type and aggregate type, where the kind does not say them
 create function outbox.read(
   sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean)
-returns table (lane smallint, pos bigint, id bigint, kind smallint, hash integer, mark text, attempts integer,
-  version smallint, created_at timestamptz, type text, aggregate_type text, aggregate_id text, key text, headers text, payload text)
+returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at float8,
+  names text, aggregate_id text, key text, headers json, payload json)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off as $$
@@ -191,13 +202,13 @@ declare
   now       timestamptz := outbox.clock();
   marked    boolean;
   budget    integer;
-  budget_b  bigint;
+  budget_b  bigint := greatest(1, bytes_max / cardinality(lanes));
+  rows_max  integer;
   used      integer := 0;
   got       integer;
   kinds     smallint[];
   filter_at bigint;
   f         record;
-  up_to     bigint;
 begin
   select * into s from outbox.subscription where name = sub;
   if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing) then
@@ -207,62 +218,78 @@ begin
     return query select * from outbox.read_due(s, lanes, count_max, bytes_max, now);
     get diagnostics used = row_count;
   end if;
+  if s.ledger then
+    return query select l, null::bigint, null::bigint, null::smallint, null::text, null::smallint, null::float8, null::text, null::text,
+      null::text, null::json, null::json from unnest(lanes) l;
+    return;
+  end if;
   marked := s.ordered and s.mode <> 'dry-run'
     and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes) and d.state in ('retrying', 'dead'));
-  for i in 1 .. case when s.ledger then 0 else cardinality(lanes) end loop
+  for i in 1 .. cardinality(lanes) loop
     budget := greatest(1, (count_max - used) / (cardinality(lanes) - i + 1));
-    budget_b := greatest(1, bytes_max / cardinality(lanes));
     select c.from_pos, c.types, c.aggregates,
-           (select min(n.from_pos) from outbox.filter n where n.subscription = sub and n.from_pos > after[i]) as until into f
+           coalesce((select min(n.from_pos) from outbox.filter n where n.subscription = sub and n.from_pos > after[i]), 9223372036854775806) as until into f
       from outbox.filter c where c.subscription = sub and c.from_pos <= after[i] order by c.from_pos desc limit 1;
     if filter_at is distinct from f.from_pos then
       kinds := outbox.kinds(f.types, f.aggregates);
       filter_at := f.from_pos;
     end if;
-    up_to := coalesce(f.until, 9223372036854775806);
-    return query
-      with scanned as materialized (
-        select * from outbox.scan(s.lanes = 1, lanes[i], after[i], up_to, case when kinds is null then budget else scan_max end)
-      ), sized as (
-        select g.*, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
-               coalesce(sum(e.bytes) over (order by g.pos), 0) - coalesce(e.bytes, 0) as before
-          from (select c.* from scanned c where kinds is null or c.kind = any (kinds) order by c.pos limit budget) g
-          left join outbox.event e on e.id = g.event_id
-      )
-      select lanes[i], z.pos, z.event_id, z.kind, z.hash, m.mark, null::integer, z.version, z.created_at,
-             case when z.kind = 0 then z.type end, case when z.kind = 0 then z.aggregate_type end, z.aggregate_id, z.key,
-             case when m.mark is distinct from 'held' then z.headers::text end, case when m.mark is distinct from 'held' then z.payload::text end
-        from sized z
-       cross join lateral (select case when marked then outbox.mark(s, lanes[i], z.hash, z.aggregate_type, z.aggregate_id) end as mark) m
-       where z.before < budget_b
-      union all
-      select lanes[i], case when (select count(*) from sized) = budget or (select max(z.before) from sized z) >= budget_b then null
-                            when f.until is not null and (select count(*) from scanned) < scan_max then f.until
-                            else (select max(c.pos) from scanned c) end,
-             null, null, null, null, null, null, null, null, null, null, null, null, null;
+    rows_max := case when kinds is null then budget else scan_max end;
+    if s.lanes > 1 then
+      -- Streams from the index to the answer: an event's payload is copied once.
+      return query
+        select lanes[i], z.pos, z.event_id, z.kind, m.mark, z.version, date_part('epoch', z.created_at),
+               case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.aggregate_id, z.key,
+               case when m.mark is distinct from 'held' then z.headers end, case when m.mark is distinct from 'held' then z.payload end
+          from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
+                       sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
+                  from (select c.pos, c.event_id, c.kind
+                          from (select l.pos, l.event_id, l.kind from outbox.log l
+                                 where l.lane = lanes[i] and l.pos > after[i] and l.pos <= f.until order by l.pos limit rows_max) c
+                         where kinds is null or c.kind = any (kinds) limit budget) g
+                  left join outbox.event e on e.id = g.event_id) z
+         cross join lateral (select case when marked then outbox.mark(s, lanes[i], z.aggregate_type, z.aggregate_id) end as mark) m
+         where coalesce(z.before, 0) < budget_b;
+    else
+      return query select * from outbox.read_single(s, after[i], f.until, rows_max, kinds, budget, budget_b, marked);
+    end if;
     get diagnostics got = row_count;
-    used := used + got - 1;
+    used := used + got;
+    if got < budget then
+      return query select lanes[i], case when got < least(c.matched, budget) then null
+                                         when f.until < 9223372036854775806 and c.scanned < rows_max then f.until else c.last end,
+        null::bigint, null::smallint, null::text, null::smallint, null::float8, null::text, null::text, null::text, null::json, null::json
+        from (select count(*) as scanned, count(*) filter (where kinds is null or g.kind = any (kinds)) as matched, max(g.pos) as last
+                from outbox.scan(s.lanes = 1, lanes[i], after[i], f.until, rows_max) g) c;
+    end if;
   end loop;
-  if s.ledger then
-    return query select l, null::bigint, null::bigint, null::smallint, null::integer, null::text, null::integer, null::smallint,
-      null::timestamptz, null::text, null::text, null::text, null::text, null::text, null::text from unnest(lanes) l;
-  end if;
 end $$;
 
--- What an aggregate's open rows mean for its next event.
-create function outbox.mark(s outbox.subscription, at_lane smallint, h integer, of_type text, of_id text) returns text
-language sql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
-  select case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held' when count(*) > 0 then 'dead' end
-    from outbox.delivery d
-   where d.subscription = (s).name and d.lane = at_lane and d.hash = h and d.state in ('retrying', 'dead')
-     and d.aggregate_type = of_type and d.aggregate_id = of_id
+-- The same for a subscription with a single lane, which reads all lanes of the log by position.
+create function outbox.read_single(
+  s outbox.subscription, after bigint, until bigint, rows_max integer, kinds smallint[], budget integer, budget_b bigint, marked boolean)
+returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at float8,
+  names text, aggregate_id text, key text, headers json, payload json)
+language sql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+  select 0::smallint, z.pos, z.event_id, z.kind, m.mark, z.version, date_part('epoch', z.created_at),
+         case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.aggregate_id, z.key,
+         case when m.mark is distinct from 'held' then z.headers end, case when m.mark is distinct from 'held' then z.payload end
+    from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
+                 sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
+            from (select c.* from outbox.scan(true, 0::smallint, after, until, rows_max) c
+                   where kinds is null or c.kind = any (kinds) order by c.pos limit budget) g
+            left join outbox.event e on e.id = g.event_id) z
+   cross join lateral (select case when marked then outbox.mark(s, 0::smallint, z.aggregate_type, z.aggregate_id) end as mark) m
+   where coalesce(z.before, 0) < budget_b
+   order by z.pos
 $$;
 
 -- Deliveries that are due again, and the pending ones of a ledger.
 create function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamptz)
-returns table (lane smallint, pos bigint, id bigint, kind smallint, hash integer, mark text, attempts integer,
-  version smallint, created_at timestamptz, type text, aggregate_type text, aggregate_id text, key text, headers text, payload text)
+returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at float8,
+  names text, aggregate_id text, key text, headers json, payload json)
 language sql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off as $$
@@ -279,11 +306,12 @@ set enable_bitmapscan = off set jit = off as $$
            coalesce(sum(e.bytes) over (order by d.next_attempt_at, d.pos), 0) - coalesce(e.bytes, 0) as before
       from due d left join outbox.event e on e.id = d.event_id
   )
-  select z.lane, z.pos, z.event_id, 0::smallint, z.hash, 'due', z.attempts,
-         coalesce(z.e_version, (z.event ->> 'version')::smallint), coalesce(z.e_created_at, (z.event ->> 'created_at')::timestamptz),
-         coalesce(z.e_type, z.event ->> 'type'), z.aggregate_type, z.aggregate_id, coalesce(z.e_key, z.event ->> 'key'),
-         coalesce(z.correction -> 'headers', z.e_headers, z.event -> 'headers')::text,
-         coalesce(z.correction -> 'payload', z.e_payload, z.event -> 'payload')::text
+  select z.lane, z.pos, z.event_id, 0::smallint, 'due ' || z.attempts,
+         coalesce(z.e_version, (z.event ->> 'version')::smallint),
+         date_part('epoch', coalesce(z.e_created_at, (z.event ->> 'created_at')::timestamptz)),
+         coalesce(z.e_type, z.event ->> 'type') || ' ' || z.aggregate_type, z.aggregate_id, coalesce(z.e_key, z.event ->> 'key'),
+         coalesce(z.correction -> 'headers', z.e_headers, z.event -> 'headers'),
+         coalesce(z.correction -> 'payload', z.e_payload, z.event -> 'payload')
     from sized z where z.before < bytes_max order by z.pos
 $$;
 

@@ -35,7 +35,7 @@ begin
 end $$;
 
 -- An event was delivered that had a row, or whose aggregate has one.
-create function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, h integer, of_type text, of_id text, up_to bigint)
+create function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint)
 returns void language plpgsql as $$
 declare
   d outbox.delivery;
@@ -43,7 +43,7 @@ begin
   select * into d from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.pos = of_pos;
   if s.coalesced then
     -- The newest state is out: nothing older of this aggregate needs attention any more.
-    delete from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.hash = h and x.pos <= of_pos
+    delete from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.hash = outbox.hash(of_type, of_id) and x.pos <= of_pos
        and x.aggregate_type = of_type and x.aggregate_id = of_id and x.state in ('retrying', 'dead');
   elsif d.pos is not null and s.ordered then
     perform outbox.walk_on(d, up_to, false);
@@ -59,12 +59,12 @@ declare
   open outbox.delivery;
 begin
   select * into open from outbox.delivery d
-   where d.subscription = s.name and d.lane = of_lane and d.hash = r.hash and d.aggregate_type = r.aggregate_type
+   where d.subscription = s.name and d.lane = of_lane and d.hash = outbox.hash(r.aggregate_type, r.aggregate_id) and d.aggregate_type = r.aggregate_type
      and d.aggregate_id = r.aggregate_id and (d.state = 'retrying' or (s.dead_holds and d.state = 'dead'))
    order by d.pos limit 1;
   if open.pos is null then
     insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, attempts_max, next_attempt_at, updated_at)
-    values (s.name, of_lane, r.pos, r.event_id, r.aggregate_type, r.aggregate_id, r.hash, 'retrying', r.attempts_max, now, now);
+    values (s.name, of_lane, r.pos, r.event_id, r.aggregate_type, r.aggregate_id, outbox.hash(r.aggregate_type, r.aggregate_id), 'retrying', r.attempts_max, now, now);
   elsif s.coalesced and open.state = 'retrying' and open.pos < r.pos then
     -- The newer event takes over; attempts and due time stay.
     update outbox.delivery d set pos = r.pos, event_id = r.event_id, event = null, correction = null
@@ -82,7 +82,7 @@ begin
   select * into old from outbox.delivery d where d.subscription = s.name and d.lane = of_lane and d.pos = r.pos;
   insert into outbox.delivery as d (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, attempts,
       attempts_max, next_attempt_at, first_failed_at, updated_at, code, error, fingerprint, receipt)
-  values (s.name, of_lane, r.pos, r.event_id, r.aggregate_type, r.aggregate_id, r.hash, r.state, r.attempts,
+  values (s.name, of_lane, r.pos, r.event_id, r.aggregate_type, r.aggregate_id, outbox.hash(r.aggregate_type, r.aggregate_id), r.state, r.attempts,
       r.attempts_max, due, case when r.state <> 'delivered' then now end, now, r.code, r.error, r.fingerprint, r.receipt)
   on conflict (subscription, lane, pos) do update set state = excluded.state, attempts = excluded.attempts,
       next_attempt_at = excluded.next_attempt_at, first_failed_at = coalesce(d.first_failed_at, excluded.first_failed_at),
@@ -134,14 +134,14 @@ begin
       update outbox.cursor c set delivered = c.delivered + x.delivered
        where c.subscription = sub and c.lane = x.lane and c.fence = x.cursor_fence and c.pos = x."from";
     end if;
-    for r in select * from json_to_recordset(x.done) as d(pos bigint, hash integer, aggregate_type text, aggregate_id text) loop
-      perform outbox.settle_done(s, x.lane, r.pos, r.hash, r.aggregate_type, r.aggregate_id, x."to");
+    for r in select * from json_to_recordset(x.done) as d(pos bigint, aggregate_type text, aggregate_id text) loop
+      perform outbox.settle_done(s, x.lane, r.pos, r.aggregate_type, r.aggregate_id, x."to");
     end loop;
-    for r in select * from json_to_recordset(x.rows) as d(pos bigint, event_id bigint, aggregate_type text, aggregate_id text, hash integer,
+    for r in select * from json_to_recordset(x.rows) as d(pos bigint, event_id bigint, aggregate_type text, aggregate_id text,
                state text, attempts integer, attempts_max integer, after_ms integer, code text, error text, fingerprint text, receipt json) loop
       perform outbox.settle_row(s, x.lane, r, x."to", now);
     end loop;
-    for r in select * from json_to_recordset(x.held) as d(pos bigint, event_id bigint, aggregate_type text, aggregate_id text, hash integer, attempts_max integer) loop
+    for r in select * from json_to_recordset(x.held) as d(pos bigint, event_id bigint, aggregate_type text, aggregate_id text, attempts_max integer) loop
       perform outbox.settle_held(s, x.lane, r, now);
     end loop;
     if x.sent > 0 then

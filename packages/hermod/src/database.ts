@@ -13,8 +13,10 @@ export interface Queryable {
 /** A client taken out of a pool. */
 export interface PoolClient extends Queryable {
   release(destroy?: boolean | Error): void
-  on(name: string, hear: (...args: never[]) => void): unknown
-  removeListener(name: string, hear: (...args: never[]) => void): unknown
+  // biome-ignore lint/suspicious/noExplicitAny: `never[]` would refuse the client of @types/pg
+  on(name: string, hear: (...args: any[]) => void): unknown
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  removeListener(name: string, hear: (...args: any[]) => void): unknown
 }
 
 export interface Database extends Queryable {

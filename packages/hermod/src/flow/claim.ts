@@ -8,8 +8,8 @@ import { DeliveredEvent } from '../delivered-event.ts'
 
 const CLAIM = `select lane::text, fence::text, pos::text, expired::text from outbox.claim($1, $2, $3, $4, $5)`
 
-const READ = `select lane, pos, id, kind, hash, mark, attempts, version, created_at, type, aggregate_type,
-  aggregate_id, key, headers, payload from outbox.read($1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8)`
+const READ = `select lane, pos, id, kind, mark, version, created_at, names, aggregate_id, key, headers, payload
+  from outbox.read($1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8)`
 
 /** Rows of the log looked at per lane and read when the filter matches few of them. */
 export const scanRows = 10_000
@@ -44,7 +44,6 @@ export interface Entry {
   /** Replaced when the subscription loads the current row. */
   event: DeliveredEvent
   readonly lane: number
-  readonly hash: number
   /** held: its aggregate waits; dead: its aggregate has a dead letter; due: it has a row itself. */
   readonly mark: 'held' | 'dead' | 'due' | null
   /** Attempts already spent. */
@@ -97,7 +96,9 @@ export async function read(
   if (rows.some((row) => row[3] !== null && row[3] !== '0' && !kinds.has(row[3] as string))) {
     await learnKinds(db, kinds)
   }
-  return lanes.map(({ lane, after }) => laneRead(rows, lane, after, kinds, definitions, listens))
+  const found = new Map(lanes.map(({ lane, after }) => [String(lane), new Reading(lane, after)]))
+  for (const row of rows) found.get(row[0] as string)?.add(row, kinds, definitions, listens)
+  return [...found.values()].map((reading) => reading.end())
 }
 
 async function learnKinds(db: Database, kinds: Kinds): Promise<void> {
@@ -108,57 +109,75 @@ async function learnKinds(db: Database, kinds: Kinds): Promise<void> {
 
 type Values = (string | null)[]
 
-function laneRead(
-  rows: readonly Values[],
-  lane: number,
-  after: bigint,
-  kinds: Kinds,
-  definitions: EventDefinitions | undefined,
-  listens: (type: string, aggregateType: string) => boolean,
-): LaneRead {
-  const fresh: Entry[] = []
-  const due: Entry[] = []
-  const name = String(lane)
-  let closed: string | null = null
-  for (const row of rows) {
-    if (row[0] !== name) continue
-    if (row[2] === null) closed = row[1] ?? null
-    else if (row[5] === 'due') due.push(entry(row, lane, kinds, definitions))
-    // Kinds beyond the code's range carry their names; SQL has not filtered them.
-    else if (row[9] === null || listens(row[9] as string, row[10] as string)) {
-      fresh.push(entry(row, lane, kinds, definitions))
-    }
+/** Collects the rows of one lane. */
+class Reading {
+  readonly #lane: number
+  readonly #fresh: Entry[] = []
+  readonly #due: Entry[] = []
+  #last: string
+  #closed: string | null = null
+
+  constructor(lane: number, after: bigint) {
+    this.#lane = lane
+    this.#last = String(after)
   }
-  const last = fresh.at(-1)?.event.position ?? after
-  const end = closed === null ? last : BigInt(closed)
-  const through = end > last ? end : last
-  return { lane, through, fresh, due, more: closed === null && fresh.length > 0 }
+
+  add(
+    row: Values,
+    kinds: Kinds,
+    definitions: EventDefinitions | undefined,
+    listens: (type: string, aggregateType: string) => boolean,
+  ): void {
+    const [, pos, id, kind, mark, , , named] = row
+    if (id === null) {
+      this.#closed = pos ?? null
+      return
+    }
+    const names = named == null ? (kinds.get(kind as string) ?? UNNAMED) : named.split(' ')
+    const entry = entryOf(row, this.#lane, names as [string, string], definitions)
+    if (mark?.startsWith('due')) {
+      this.#due.push(entry)
+      return
+    }
+    this.#last = pos as string
+    // Kinds beyond the code's range carry their names; SQL has not filtered them.
+    if (named === null || listens(names[0] as string, names[1] as string)) this.#fresh.push(entry)
+  }
+
+  end(): LaneRead {
+    const last = BigInt(this.#last)
+    const closed = this.#closed === null ? last : BigInt(this.#closed)
+    const more = this.#closed === null && this.#fresh.length > 0
+    const through = closed > last ? closed : last
+    return { lane: this.#lane, through, fresh: this.#fresh, due: this.#due, more }
+  }
 }
 
-function entry(
+const UNNAMED = ['', ''] as const
+
+function entryOf(
   row: Values,
   lane: number,
-  kinds: Kinds,
+  [type, aggregateType]: readonly [string, string],
   definitions: EventDefinitions | undefined,
 ): Entry {
-  const [, pos, id, kind, hash, mark, attempts, version, createdAt, type, aggregateType] = row
-  const names = kinds.get(kind as string)
-  const spent = attempts === null ? 0 : Number(attempts)
+  const [, pos, id, , mark, version, createdAt, , aggregateId, key, headers, payload] = row
+  const attempts = mark?.startsWith('due ') ? Number(mark.slice(4)) : 0
   const event = new DeliveredEvent({
     id: BigInt(id as string),
     position: BigInt(pos as string),
     lane,
-    type: type ?? names?.[0] ?? '',
-    aggregateType: aggregateType ?? names?.[1] ?? '',
-    aggregateId: row[11] ?? '',
-    version: Number(version ?? 1),
-    key: row[12] ?? null,
-    headersText: row[13] ?? null,
-    createdAt: createdAt as string,
-    payloadText: row[14] ?? 'null',
-    attempt: spent + 1,
+    type,
+    aggregateType,
+    aggregateId: aggregateId ?? '',
+    version: version === '1' ? 1 : Number(version ?? 1),
+    key: key ?? null,
+    headersText: headers ?? null,
+    createdAt: Number(createdAt) * 1000,
+    payloadText: payload ?? 'null',
+    attempt: attempts + 1,
     definitions,
   })
-  const gone = row[14] === null && mark !== 'held'
-  return { event, lane, hash: Number(hash), mark: mark as Entry['mark'], attempts: spent, gone }
+  const known = (attempts > 0 || mark?.startsWith('due') ? 'due' : mark) as Entry['mark']
+  return { event, lane, mark: known, attempts, gone: payload === null && mark !== 'held' }
 }

@@ -195,7 +195,7 @@ function failure(subscription: ResolvedSubscription, outcome: Outcome): object {
 
 function rowKey(entry: Entry): object {
   const { position, id, aggregateType, aggregateId } = entry.event
-  const key = { pos: String(position), event_id: String(id), hash: entry.hash }
+  const key = { pos: String(position), event_id: String(id) }
   return { ...key, aggregate_type: aggregateType, aggregate_id: aggregateId }
 }
 

@@ -3,7 +3,7 @@
  * Nothing that may be the destination's fault ever spends an event's attempts.
  */
 import type { HermodErrorCode } from '../errors.ts'
-import { parseRetryAfter } from '../worker/retry.ts'
+import { parseRetryAfter } from './retry-after.ts'
 import {
   delivered,
   misconfigured,

@@ -2,7 +2,7 @@
  * What became of one event at its destination. Outcomes are plain frozen values; what the engine
  * does with each is drawn in docs/guides/writing-a-sink.md.
  */
-import { retryAfterMaxMs } from '../worker/retry.ts'
+import { retryAfterMaxMs } from './retry-after.ts'
 
 export const outcomeNames = [
   'delivered',

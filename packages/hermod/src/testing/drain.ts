@@ -20,16 +20,18 @@ export interface DrainOptions {
   readonly timeoutMs?: number
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: any declaration of events
 export async function drain(
+  // biome-ignore lint/suspicious/noExplicitAny: any declaration of events
   outbox: Outbox<any>,
   { timeoutMs = 30_000 }: DrainOptions = {},
 ): Promise<void> {
   const untilMs = performance.now() + timeoutMs
+  // A subscription that was declared but never served is not installed, and has nothing open yet.
+  let installed = false
   for (;;) {
     await select(outbox.db, 'select * from outbox.sequence()')
     const [row] = await select(outbox.db, OPEN)
-    if (row?.open === '0') return
+    if (row?.open === '0' && (installed || row.served === 'true')) return
     if (performance.now() > untilMs) {
       throw new HermodError(
         'HMD_FIND_TIMEOUT',
@@ -38,5 +40,6 @@ export async function drain(
     }
     if (row?.served === 'true') await new Promise((resolve) => setTimeout(resolve, 10))
     else await outbox.runOnce({ deadlineMs: untilMs - performance.now(), upkeep: false })
+    installed = true
   }
 }

@@ -2,13 +2,8 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  backoffMs,
-  nextDelayMs,
-  parseRetryAfter,
-  type RetryPolicy,
-  retryAfterMaxMs,
-} from '../../src/worker/retry.ts'
+import { parseRetryAfter, retryAfterMaxMs } from '../../src/sinks/retry-after.ts'
+import { backoffMs, nextDelayMs, type RetryPolicy } from '../../src/worker/retry.ts'
 
 const standard = { baseMs: 1000, factor: 2, capMs: 300_000, jitter: 0.2, attemptsMax: 6 }
 const never = () => 0

@@ -1,0 +1,286 @@
+-- rebase: after a restore, number what the log lacks and start afresh under this cluster's transaction ids. And the
+-- auditor, who counts what a window should have numbered and did not.
+--
+--   lanes fit? ──▶ lock lanes, lock event ──▶ number the rest ──▶ fence, sequences ──▶ new epoch, step, audit row
+--   (no lock)       (open writers: refused)     (anti-join)         (ids, not xids)        (all one transaction)
+
+-- How far the auditor has looked: everything visible in `snapshot` was in the log or filed.
+create table outbox.audited (
+  only_row boolean     primary key default true check (only_row),
+  at       timestamptz not null,
+  pos      bigint      not null,
+  snapshot pg_snapshot not null
+);
+
+-- Since when the log is complete: before this moment retention may have taken rows of it. A second's doubt is resolved
+-- as "taken": what is older was delivered or decided upon.
+create function outbox.log_since() returns timestamptz
+language sql stable as $$
+  select case when first.pos is null or first.pos = 1 then '-infinity'
+              else coalesce((select st.at from outbox.step st where st.pos >= first.pos order by st.id limit 1), '-infinity') end
+    from (select min(g.pos) as pos from outbox.setting t
+           cross join lateral generate_series(0, t.lanes - 1) i
+           cross join lateral (select g.pos from outbox.log g where g.lane = i order by g.pos limit 1) g) first
+$$;
+
+-- Events that are neither in the log nor filed. `retired`: the last step had numbered them, and the part of the log
+-- where they must have been is gone.
+create function outbox.unnumbered(last outbox.step, fenced bigint)
+returns table (id bigint, not_before timestamptz, type text, aggregate_type text, aggregate_id text, retired boolean)
+language sql stable as $$
+  select e.id, e.not_before, e.type, e.aggregate_type, e.aggregate_id,
+         greatest(e.created_at, e.not_before) <= l.since and (e.id <= fenced
+           or coalesce(pg_visible_in_snapshot(e.xid, coalesce((last).previous, (last).snapshot)), false)
+           or coalesce(e.id <= (last).reached and pg_visible_in_snapshot(e.xid, (last).snapshot), false))
+    from outbox.event e, (select outbox.log_since() as since) l
+   where not exists (select from outbox.log g where g.event_id = e.id)
+     and not exists (select from outbox.scheduled s where s.event_id = e.id)
+$$;
+
+-- The auditor: events the last finished window had to number that are neither in the log nor filed. Without `full`
+-- only those of the windows since the last audit; their positions lie above the audited one.
+create function outbox.count_missing(is_full boolean, out missing bigint, out first_id bigint, out step_id bigint)
+language plpgsql as $$
+declare
+  last  outbox.step;
+  seen  outbox.audited;
+  upper pg_snapshot;
+begin
+  select * into last from outbox.step order by id desc limit 1;
+  select * into seen from outbox.audited;
+  upper := coalesce(last.previous, last.snapshot);
+  select max(st.id) into step_id from outbox.step st where st.previous is null and st.id <= last.id;
+  if is_full or seen.snapshot is null then
+    select count(*), min(u.id) into missing, first_id from outbox.unnumbered(last, (select fenced_id from outbox.setting)) u
+      join outbox.event e on e.id = u.id
+     where not u.retired and (u.id <= (select fenced_id from outbox.setting) or pg_visible_in_snapshot(e.xid, upper));
+    return;
+  end if;
+  select count(*), min(w.id) into missing, first_id from (
+      select a.id from outbox.event a
+       where a.xid >= pg_snapshot_xmax(seen.snapshot) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)
+      union all
+      select b.id from outbox.event b
+       where b.xid = any (array(select x from pg_snapshot_xip(seen.snapshot) x where pg_visible_in_snapshot(x, upper)))) w
+   where w.id > (select fenced_id from outbox.setting)
+     and not exists (select from outbox.log g where g.event_id = w.id and g.pos > seen.pos)
+     and not exists (select from outbox.scheduled s where s.event_id = w.id);
+end $$;
+
+-- The auditor's mark, set where nothing was missing: the last finished step that was looked at.
+create function outbox.note_audited(step_id bigint) returns void
+language sql as $$
+  insert into outbox.audited (at, pos, snapshot)
+  select st.at, st.pos, st.snapshot from outbox.step st where st.id = step_id
+  on conflict (only_row) do update set at = excluded.at, pos = excluded.pos, snapshot = excluded.snapshot
+$$;
+
+-- Does the log fit these lanes, codes and events? Reads all of it, before anything is locked.
+create function outbox.assert_log_fits(accept_missing boolean, out orphans bigint)
+language plpgsql as $$
+declare
+  t outbox.setting;
+  x record;
+begin
+  select * into t from outbox.setting;
+  -- Codes that were not restored are read back from the log.
+  insert into outbox.kind (code, type, aggregate_type)
+  select min(l.kind), e.type, e.aggregate_type from outbox.log l join outbox.event e on e.id = l.event_id
+   where l.kind <> 0 and not exists (select from outbox.kind k where k.type = e.type and k.aggregate_type = e.aggregate_type)
+   group by e.type, e.aggregate_type;
+  select count(*) filter (where l.lane <> outbox.lane_of(l.hash, t.lanes)
+                             or l.hash <> outbox.hash(e.aggregate_type, e.aggregate_id)) as moved,
+         count(*) filter (where l.kind <> 0 and e.id is not null and l.kind is distinct from k.code) as renamed,
+         count(*) filter (where e.id is null and l.pos > n.pos) as orphans into x
+    from outbox.log l
+    left join outbox.event e on e.id = l.event_id
+    left join outbox.kind k on k.type = e.type and k.aggregate_type = e.aggregate_type
+    left join (select i, min(c.pos) as pos from generate_series(0, t.lanes - 1) i
+                 join outbox.subscription s on true
+                 join outbox.lane a on a.subscription = s.name and (s.lanes = 1 or a.lane = i)
+                cross join lateral outbox.cursor_of(s.name, a.lane) c group by i) n on n.i = l.lane;
+  if x.moved > 0 then
+    raise exception using errcode = 'HM017', message = format(
+      'HMD_REBASE_LANES: %s rows of the log lie in other lanes than %s lanes would give them', x.moved, t.lanes);
+  elsif x.renamed > 0 then
+    raise exception using errcode = 'HM015', message = format('HMD_RESTORED: %s rows of the log carry codes that outbox.kind gives to other types', x.renamed),
+      hint = 'Restore outbox.kind together with outbox.log, then run hermod rebase again.';
+  elsif x.orphans > 0 and not accept_missing then
+    raise exception using errcode = 'HM015', message = format('HMD_RESTORED: %s events that are still to be delivered are in the log but not in outbox.event', x.orphans),
+      hint = 'Restore outbox.event too, then run hermod rebase again; or accept the loss (--accept-missing): they become dead letters.';
+  end if;
+  orphans := x.orphans;
+end $$;
+
+-- Who holds a lock on the events: written into the refusal, so that somebody can end it.
+create function outbox.holders() returns text
+language sql stable as $$
+  select string_agg(says, '; ') from (
+    select coalesce(format('pid %s (%s, %s, since %s)', a.pid, coalesce(nullif(a.application_name, ''), a.usename::text), a.state, a.xact_start::timestamptz(0)),
+             'a prepared transaction (see pg_prepared_xacts)') as says
+      from pg_catalog.pg_locks l left join pg_catalog.pg_stat_activity a on a.pid = l.pid
+     where l.locktype = 'relation' and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
+       and l.relation = 'outbox.event'::regclass and l.granted and l.pid is distinct from pg_backend_pid() limit 10) t
+$$;
+
+-- No insert from here on, and no reader either: the fence below is a constraint. Waits for open writers for a while.
+create function outbox.lock_events(wait_ms integer) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  before text := current_setting('lock_timeout');
+begin
+  perform set_config('lock_timeout', wait_ms || 'ms', true);
+  begin
+    -- In the order of settle: lanes first, one by one, then events.
+    perform from outbox.lane l order by l.subscription, l.lane for update;
+    lock table outbox.event in access exclusive mode;
+  exception when lock_not_available then
+    raise exception using errcode = 'HM016', message = 'HMD_REBASE_BUSY: transactions that use outbox.event are open', detail = coalesce(outbox.holders(), '');
+  end;
+  perform set_config('lock_timeout', before, true);
+end $$;
+
+-- The highest event id that anything restored knows of.
+create function outbox.highest_id() returns bigint
+language sql stable as $$
+  select greatest((select max(id) from outbox.event), (select max(event_id) from outbox.log), (select max(event_id) from outbox.scheduled),
+                  (select max(event_id) from outbox.idempotency), (select max(event_id) from outbox.delivery), (select fenced_id from outbox.setting))
+$$;
+
+-- The highest position anything restored knows of: with parts restored from different times, not always the log's.
+create function outbox.highest_pos() returns bigint
+language sql stable as $$
+  select greatest(0, (select max(pos) from outbox.log), (select max(pos) from outbox.step), (select max(pos) from outbox.cursor),
+                  (select max(pos) from outbox.shadow), (select max(pos) from outbox.delivery), (select max(start_pos) from outbox.subscription))
+$$;
+
+-- Restored rows carry xids of the old cluster, which this one will reach some day: from now on nothing at or below `up_to`
+-- is looked at by xid. The constraint makes sure that nothing new can ever get there, whatever the sequence does.
+create function outbox.fence_off(up_to bigint) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  s record;
+  highest bigint;
+begin
+  update outbox.setting set fenced_id = up_to;
+  if up_to > 0 then
+    perform setval('outbox.event_id', greatest(up_to, (select q.last_value from outbox.event_id q)));
+    alter table outbox.event drop constraint if exists event_fence;
+    execute format('alter table outbox.event add constraint event_fence check (id > %s) not valid', up_to);
+  end if;
+  -- Rows restored without their sequences: a step, audit or attempt must not get an id that is taken.
+  perform setval('outbox.attempt_id', greatest((select max(id) from outbox.attempt), (select q.last_value from outbox.attempt_id q)));
+  for s in
+    select a.attrelid::regclass as relation, a.attname, pg_get_serial_sequence(a.attrelid::regclass::text, a.attname) as sequence
+      from pg_attribute a join pg_class c on c.oid = a.attrelid
+     where c.relnamespace = 'outbox'::regnamespace and c.relkind = 'r' and a.attidentity <> ''
+  loop
+    execute format('select max(%I) from %s', s.attname, s.relation) into highest;
+    if highest is not null then
+      execute format('select setval(%L, greatest(%s, (select last_value from %s)))', s.sequence, highest, s.sequence);
+    end if;
+  end loop;
+end $$;
+
+-- Numbers what is neither in the log nor filed, in order of id; files what may not be delivered yet.
+create function outbox.number_rest(
+  last outbox.step, fenced bigint, base bigint, lane_count smallint, due timestamptz,
+  out numbered bigint, out filed bigint, out retired bigint)
+language plpgsql as $$
+begin
+  delete from outbox.scheduled s where exists (select from outbox.log g where g.event_id = s.event_id)
+                                    or not exists (select from outbox.event e where e.id = s.event_id);
+  perform outbox.ensure_log_partition(base + 1, base + 1 + (select count(*) from outbox.unnumbered(last, fenced) u where not u.retired));
+  with rest as materialized (
+    select * from outbox.unnumbered(last, fenced)
+  ), put_off as (
+    insert into outbox.scheduled (due, event_id) select r.not_before, r.id from rest r where r.not_before > number_rest.due and not r.retired
+    returning event_id
+  ), logged as (
+    insert into outbox.log (pos, event_id, hash, lane, kind)
+    select base + row_number() over (order by r.id), r.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(r.type, r.aggregate_type))
+      from rest r
+     cross join lateral (select outbox.hash(r.aggregate_type, r.aggregate_id) as hash) h
+      left join outbox.kind k on k.type = r.type and k.aggregate_type = r.aggregate_type
+     where (r.not_before is null or r.not_before <= number_rest.due) and not r.retired
+    returning event_id
+  ) select (select count(*) from logged), (select count(*) from put_off), (select count(*) from rest r where r.retired)
+      into numbered, filed, retired;
+end $$;
+
+-- Once per request id. The answer is what the audit row keeps.
+create function outbox.rebase(request text, who text, why text, wait_ms integer default 10000, accept_missing boolean default false) returns jsonb
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  last   outbox.step;
+  me     record;
+  t      outbox.setting;
+  now    timestamptz := outbox.clock();
+  cur    pg_snapshot;
+  up_to  bigint;
+  era    integer;
+  base   bigint;
+  lost   bigint;
+  n      record;
+  answer jsonb;
+begin
+  perform outbox.assert_sequencer();
+  perform pg_advisory_xact_lock(4841297201);
+  select a.after || '{"repeated": true}' into answer from outbox.audit a where a.request_id = request;
+  if answer is not null then
+    return answer;
+  end if;
+  lost := outbox.assert_log_fits(accept_missing);
+  perform outbox.lock_events(wait_ms);
+  -- Locked first, looked after, in statements of their own.
+  select * into last from outbox.step order by id desc limit 1;
+  select * into t from outbox.setting;
+  select * into me from outbox.identity();
+  select pg_current_snapshot() into cur;
+  up_to := coalesce(outbox.highest_id(), 0);
+  era := greatest(coalesce(last.epoch, 0), outbox.highest_pos() >> 32, me.timeline - 2) + 1;
+  base := outbox.start_epoch(era);
+  select * into n from outbox.number_rest(last, t.fenced_id, base, t.lanes, greatest(now, last.due_at));
+  perform outbox.fence_off(up_to);
+  perform set_config('synchronous_commit', 'on', true);
+  -- `due_at` starts over: what is filed and due by now is numbered by the next step, wherever the old clock stood.
+  insert into outbox.step (at, snapshot, pos, due_at, due_id, epoch, timeline, database, system_identifier)
+  values (now, cur, base + n.numbered, '-infinity', 0, era, me.timeline, me.database, me.system_identifier);
+  delete from outbox.audited;
+  answer := jsonb_build_object('numbered', n.numbered, 'filed', n.filed, 'retired', n.retired, 'missing', lost,
+    'position', (base + n.numbered)::text, 'epoch', era, 'fencedId', up_to::text);
+  insert into outbox.audit (request_id, actor, action, pos, reason, count, before, after)
+  values (request, who, 'rebase', base + n.numbered, why, n.numbered, to_jsonb(last), answer);
+  return answer;
+end $$;
+
+-- Storage was rolled back under the same identity and timeline, which nobody can see from inside: the epoch is raised by hand.
+create function outbox.rolled_back(request text, who text, why text) returns jsonb
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  last   outbox.step;
+  me     record;
+  answer jsonb;
+  cur    pg_snapshot;
+begin
+  perform outbox.assert_sequencer();
+  perform pg_advisory_xact_lock(4841297201);
+  select a.after || '{"repeated": true}' into answer from outbox.audit a where a.request_id = request;
+  if answer is not null then
+    return answer;
+  end if;
+  select * into last from outbox.step order by id desc limit 1;
+  select * into me from outbox.identity();
+  select pg_current_snapshot() into cur;
+  perform outbox.assert_same_database(last, me.system_identifier, me.database, cur);
+  last.epoch := greatest(coalesce(last.epoch, 0), outbox.highest_pos() >> 32) + 1;
+  answer := jsonb_build_object('numbered', 0, 'filed', 0, 'retired', 0, 'missing', 0,
+    'position', outbox.start_epoch(last.epoch)::text, 'epoch', last.epoch, 'fencedId', (select t.fenced_id::text from outbox.setting t));
+  perform set_config('synchronous_commit', 'on', true);
+  insert into outbox.step (at, snapshot, previous, reached, filed_after, pos, due_at, due_id, epoch, timeline, database, system_identifier)
+  values (outbox.clock(), coalesce(last.snapshot, '3:3:'), last.previous, last.reached, last.filed_after, (answer ->> 'position')::bigint,
+    coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), last.epoch, me.timeline, me.database, me.system_identifier);
+  insert into outbox.audit (request_id, actor, action, pos, reason, count, before, after)
+  values (request, who, 'rolled-back', (answer ->> 'position')::bigint, why, 0, to_jsonb(last), answer);
+  return answer;
+end $$;

@@ -1,0 +1,123 @@
+/** How the conformance suite calls a sink: as the engine does, with its rules for what comes back. */
+import assert from 'node:assert/strict'
+import { DeliveredEvent } from '../delivered-event.ts'
+import type { OutboxEvent } from '../event.ts'
+import {
+  capabilitiesOf,
+  type DeliveryContext,
+  normaliseOutcomes,
+  type Outcome,
+  outcomeOfError,
+  rejected,
+  type Sink,
+} from '../sinks/sink.ts'
+
+/** What the suite needs to know of an event; the rest is made up. */
+export interface SampleEvent {
+  readonly type?: string
+  readonly aggregate?: readonly [type: string, id: string]
+  readonly payload?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** In every sample payload: it must appear in no message and no code. */
+export const marker = 'hermod-sample-payload'
+
+let position = 0n
+
+/** Positions ascend over the whole run, as they do in a log. */
+export function sampleEvent(sample: SampleEvent = {}, absent = false): OutboxEvent {
+  position++
+  const id = position
+  const [aggregateType, aggregateId] = sample.aggregate ?? ['sample', String(id)]
+  const payload = absent ? null : (sample.payload ?? { id: aggregateId, note: marker })
+  const headers = sample.headers ?? {}
+  return new DeliveredEvent({
+    ...{ id, position, lane: 0, type: sample.type ?? 'sample.changed', aggregateType, aggregateId },
+    ...{ version: 1, key: null, headersText: JSON.stringify(headers), createdAt: Date.now() },
+    ...{ payloadText: JSON.stringify(payload), attempt: 1, absent },
+  })
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  readonly secrets?: readonly string[] | undefined
+  readonly sending?: DeliveryContext['sending']
+}
+
+/** One call: local checks first, thrown values mapped, outcomes one per event and in order. */
+export async function call(
+  sink: Sink,
+  events: readonly OutboxEvent[],
+  options: CallOptions = {},
+): Promise<readonly Outcome[]> {
+  const problems = events.map((event) => sink.validate?.(event))
+  const going = events.filter((_, index) => problems[index] === undefined)
+  const given = going.length === 0 ? [] : [...(await send(sink, going, options))]
+  const outcomes = problems.map((message) =>
+    message === undefined ? (given.shift() as Outcome) : rejected({ message }),
+  )
+  assertDiscreet(outcomes, options.secrets ?? [])
+  return outcomes
+}
+
+async function send(
+  sink: Sink,
+  events: readonly OutboxEvent[],
+  { signal = new AbortController().signal, sending = async () => {} }: CallOptions,
+): Promise<readonly Outcome[]> {
+  const { ledger } = capabilitiesOf(sink)
+  const context = { signal, subscription: 'exercise', deadlineMs: 30_000, sending }
+  try {
+    const result = await sink.deliver(events, context)
+    assertShape(result, events, ledger)
+    return normaliseOutcomes(result, events, { ledger })
+  } catch (error) {
+    if (error instanceof assert.AssertionError) throw error
+    return events.map(() => outcomeOfError(error, { items: events.length, ledger }))
+  }
+}
+
+/** The engine forgives a wrong shape by trying again for ever; the suite does not. */
+function assertShape(result: unknown, events: readonly OutboxEvent[], ledger: boolean): void {
+  if (result === undefined) return
+  assert.ok(Array.isArray(result), 'deliver() returns a list of outcomes, or nothing')
+  assert.equal(result.length, events.length, 'one outcome per event, in the order given')
+  for (const outcome of normaliseOutcomes(result, events, { ledger })) {
+    assert.notEqual(outcome.code, 'HMD_SINK_BROKEN', outcome.message)
+  }
+}
+
+function assertDiscreet(outcomes: readonly Outcome[], secrets: readonly string[]): void {
+  for (const outcome of outcomes) {
+    const text = JSON.stringify(outcome)
+    for (const secret of secrets) {
+      assert.ok(!text.includes(secret), `a secret appears in an outcome (${outcome.outcome})`)
+    }
+    const told = `${outcome.message ?? ''} ${outcome.code ?? ''}`
+    assert.ok(!told.includes(marker), 'a payload appears in the message or code of an outcome')
+  }
+}
+
+/** Calls again in halves what the sink asks to split, as the engine does; a single is rejected. */
+export async function callInHalves(
+  sink: Sink,
+  events: readonly OutboxEvent[],
+  options: CallOptions = {},
+): Promise<readonly Outcome[]> {
+  const outcomes = await call(sink, events, options)
+  const again = events.filter((_, index) => outcomes[index]?.outcome === 'split')
+  if (again.length === 0) return outcomes
+  if (events.length === 1) return [rejected({ message: 'cannot be split further' })]
+  const middle = Math.ceil(again.length / 2)
+  const left = await callInHalves(sink, again.slice(0, middle), options)
+  const right = await callInHalves(sink, again.slice(middle), options)
+  const late = [...left, ...right]
+  return outcomes.map((outcome) =>
+    outcome.outcome === 'split' ? (late.shift() as Outcome) : outcome,
+  )
+}
+
+export function names(outcomes: readonly Outcome[]): string[] {
+  return outcomes.map(({ outcome }) => outcome)
+}

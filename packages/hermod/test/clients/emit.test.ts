@@ -1,0 +1,100 @@
+// `outbox.emit` from the two libraries of the main install, to the sink and back; the others are
+// shown in examples/clients.
+
+import postgres from 'postgres'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { useDatabase } from '../../../../test/support/database.ts'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { createOutbox, type Outbox, type Worker } from '../../src/index.ts'
+import { type MemorySink, memorySink } from '../../src/testing/index.ts'
+import type { Transaction } from './exercise-tx.ts'
+
+const db = useDatabase()
+const placed = (id: string) => ({
+  type: 'order.placed',
+  aggregate: ['order', id] as const,
+  payload: { id },
+})
+
+let outbox: Outbox
+let sink: MemorySink
+let sql: postgres.Sql
+let worker: Worker
+
+beforeAll(async () => {
+  sink = memorySink()
+  outbox = createOutbox({ pool: db.pool })
+  outbox.subscribe('orders', { revision: 1, types: ['order.*'], sink })
+  worker = await outbox.start()
+  sql = postgres(db.url, { max: 2 })
+})
+afterAll(async () => {
+  await worker.stop()
+  await sql.end()
+})
+
+const libraries: { library: string; transaction: Transaction; outside: () => unknown }[] = [
+  {
+    library: 'pg',
+    transaction: (fn) => outbox.transaction(fn),
+    outside: () => db.pool,
+  },
+  {
+    library: 'postgres.js',
+    transaction: (fn) => sql.begin(fn),
+    outside: () => sql,
+  },
+]
+
+describe.each(libraries)('$library', ({ library, transaction, outside }) => {
+  const delivered = () => {
+    const ids = sink.accepted.map((event) => event.aggregateId)
+    return ids.filter((id) => id.startsWith(library)).toSorted()
+  }
+  const stored = async (id: string) =>
+    (await db.query('select from outbox.event where aggregate_id = $1', [id])).length
+
+  it('delivers after the commit', async () => {
+    const id = `${library}-committed`
+    await transaction(async (tx) => {
+      expect(await outbox.emit(tx, placed(id))).toEqual([expect.any(BigInt)])
+    })
+    await eventually(() => expect(delivered()).toEqual([id]))
+  })
+
+  it('delivers nothing after a rollback', async () => {
+    const id = `${library}-rolled-back`
+    const failing = transaction(async (tx) => {
+      await outbox.emit(tx, placed(id))
+      throw new Error('changed my mind')
+    })
+    await expect(failing).rejects.toThrow('changed my mind')
+    expect(await stored(id)).toBe(0)
+  })
+
+  it('takes many events in one call, and answers in their order', async () => {
+    const ids = Array.from({ length: 100 }, (_, n) => `${library}-batch-${n}`)
+    await transaction(async (tx) => {
+      const given = await outbox.emit(tx, ids.map(placed))
+      expect(given).toHaveLength(100)
+      expect(given).toEqual(given.toSorted((a, b) => Number(a - b)))
+    })
+    await eventually(() => expect(delivered()).toEqual([...ids, `${library}-committed`].toSorted()))
+  })
+
+  it('refuses to emit outside a transaction', async () => {
+    const refused = outbox.emit(outside(), placed(`${library}-outside`))
+    await expect(refused).rejects.toMatchObject({ code: 'HMD_EMIT_OUTSIDE_TRANSACTION' })
+  })
+
+  it('turns what the database refuses into the coded error', async () => {
+    const id = `${library}-key`
+    const event = { ...placed(id), key: id }
+    const failing = transaction(async (tx) => {
+      await outbox.emit(tx, event)
+      await outbox.emit(tx, { ...event, payload: { id: 'another' } })
+    })
+    await expect(failing).rejects.toMatchObject({ code: 'HMD_IDEMPOTENCY_CONFLICT' })
+    expect(await stored(id)).toBe(0)
+  })
+})

@@ -1,0 +1,146 @@
+// Numbering what committed: late commits, rollbacks, savepoints, transaction ids in an unlucky order.
+
+import { expect } from 'vitest'
+import { defineCase } from '../../../../../test/support/case.ts'
+import { holds } from '../../../../../test/support/invariants.ts'
+import { session } from '../../../../../test/support/session.ts'
+import { emit, emitAlone, logged, positions, step, value } from './script.ts'
+
+export const lateCommit = defineCase('late-commit', async ({ db }) => {
+  const t1 = await session(db, 't1')
+  const t2 = await session(db, 't2')
+  await t1.begin()
+  const low = await emit(t1, 'late')
+  const high = await emitAlone(t2, 'early')
+  expect(low).toBeLessThan(high)
+  expect(await step(db)).toBe(1)
+  await t1.commit()
+  expect(await step(db), 'events of the late commit').toBe(1)
+  expect(await logged(db)).toEqual(['early', 'late'])
+  await holds(db, 'I1', 'I3', 'I5')
+})
+
+/** The open transaction is in the last stored snapshot; after its commit nobody writes anything. */
+export const lateCommitAlone = defineCase(
+  'late-commit: with no other traffic, at the next poll',
+  async ({ db }) => {
+    const t1 = await session(db, 't1')
+    const t2 = await session(db, 't2')
+    await t1.begin()
+    await emit(t1, 'late')
+    await emitAlone(t2, 'early')
+    await step(db)
+    expect(await value(db, 'select pg_snapshot_xip(snapshot)::text from outbox.step')).toBe(
+      await value(t1, 'select pg_current_xact_id()::text'),
+    )
+    expect([await step(db), await step(db)]).toEqual([0, 0])
+    await t1.commit()
+    expect(await step(db)).toBe(1)
+    expect(await step(db)).toBe(0)
+    await holds(db, 'I1', 'I3', 'I5')
+  },
+)
+
+export const rollback = defineCase('rollback', async ({ db }) => {
+  const t1 = await session(db, 't1')
+  const t2 = await session(db, 't2')
+  await emitAlone(t2, 'a')
+  await t1.begin()
+  const burnt = [await emit(t1, 'gone'), await emit(t1, 'gone')]
+  await emitAlone(t2, 'b')
+  expect(await step(db)).toBe(2)
+  await t1.rollback()
+  const after = await emitAlone(t2, 'c')
+  expect(after).toBeGreaterThan(Math.max(...burnt) + 1)
+  expect(await step(db)).toBe(1)
+  expect(await positions(db)).toEqual([1, 2, 3])
+  expect(await logged(db)).toEqual(['a', 'b', 'c'])
+  await holds(db, 'I1', 'I3', 'I5')
+})
+
+export const savepointRollback = defineCase('savepoint-rollback', async ({ db }) => {
+  const t1 = await session(db, 't1')
+  const t2 = await session(db, 't2')
+  await t1.begin()
+  const xid = await value(t1, 'select pg_current_xact_id()::text')
+  await t1.run('savepoint one')
+  await emit(t1, 'undone')
+  await t1.run('rollback to one')
+  await t1.run('savepoint two')
+  await emit(t1, 'kept')
+  await t1.run('release two')
+  await t1.run(`do $$ begin
+      perform outbox.emit('doc.updated', 'doc', 'kept in a block');
+      begin
+        perform outbox.emit('doc.updated', 'doc', 'undone in a block');
+        raise 'no';
+      exception when others then
+        perform outbox.emit('doc.updated', 'doc', 'kept in a handler');
+      end;
+    end $$`)
+  // Somebody commits with a higher id, so that the sub-transactions' ids lie below the snapshot's end.
+  await emitAlone(t2, 'other')
+  expect(await step(db)).toBe(1)
+  await t1.commit()
+  await step(db)
+  expect(await logged(db), 'events that survive savepoints').toEqual([
+    'other',
+    'kept',
+    'kept in a block',
+    'kept in a handler',
+  ])
+  const xids = await db.query(
+    `select distinct xid::text from outbox.event where aggregate_id <> 'other'`,
+  )
+  expect(xids).toEqual([{ xid }])
+  await holds(db, 'I1', 'I3', 'I5')
+})
+
+/** `xmax` of a snapshot is the latest *completed* id + 1: running ones may lie at or above it. */
+export const xidAtXmax = defineCase('xid-at-xmax', async ({ db }) => {
+  const t1 = await session(db, 't1')
+  const t2 = await session(db, 't2')
+  await t1.begin()
+  await emit(t1, 'first')
+  await t2.begin()
+  await emit(t2, 'second')
+  expect(await step(db)).toBe(0)
+  const xid = await value<string>(t1, 'select pg_current_xact_id()::text')
+  const [stored] = await db.query(
+    `select pg_snapshot_xmax(snapshot)::text::bigint >= $1::bigint + 2 as counted, array(select pg_snapshot_xip(snapshot))::text as xip
+       from outbox.step`,
+    [xid],
+  )
+  await t2.commit()
+  await step(db)
+  await t1.commit()
+  await step(db)
+  expect(await logged(db), 'events of ids at or above xmax').toEqual(['second', 'first'])
+  expect(stored, 'the script: both ids at or above xmax, none in progress').toEqual({
+    counted: false,
+    xip: '{}',
+  })
+  await holds(db, 'I1', 'I3', 'I5')
+})
+
+export const xidBeforeRow = defineCase('xid-before-row', async ({ db }) => {
+  await db.query(`create table doc (id text primary key, v int not null default 0);
+                  insert into doc (id) values ('x')`)
+  const change = `update doc set v = v + 1 where id = 'x' returning v`
+  const t1 = await session(db, 't1')
+  const t2 = await session(db, 't2')
+  await t1.begin()
+  const older = await value<string>(t1, 'select pg_current_xact_id()::text')
+  await t2.begin()
+  await emit(t2, 'x', await value(t2, change))
+  const newer = await value<string>(t2, 'select pg_current_xact_id()::text')
+  expect(Number(older)).toBeLessThan(Number(newer))
+  const waiting = t1.start(change)
+  await waiting.blocked(t2)
+  await t2.commit()
+  const [row] = await waiting.promise
+  await emit(t1, 'x', row?.v as number)
+  await t1.commit()
+  expect(await step(db)).toBe(2)
+  await holds(db, 'I1', 'I3', 'I5')
+})

@@ -1,0 +1,145 @@
+// Everything a scenario needs around the engine: a folder, a durable PostgreSQL of its own, the
+// sink, the workers and the writer, and the end of them all.
+
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import { AUDIT, openCount } from './check-sql.mjs'
+import { copyEngine, importEngine } from './engine.mjs'
+import { openHistory } from './history.mjs'
+import { callMs, concurrency } from './options.mjs'
+import { killAll, startProcess } from './processes.mjs'
+import { forHistory, loopsOf } from './subscriptions.mjs'
+import { aggregates } from './workload.mjs'
+
+const CHAOS = `
+  create schema chaos;
+  create table chaos.tx (tx text primary key, events int not null);
+  create table chaos.row (id text primary key, version bigint not null default 0) with (fillfactor = 50);`
+
+export function say(text) {
+  process.stderr.write(`${text}\n`)
+}
+
+export async function openStage(options, { subscriptions, settings = {}, audit = true }) {
+  const folder = mkdtempSync(join(tmpdir(), 'hermod-stress-'))
+  chmodSync(folder, 0o755)
+  const historyFolder = join(folder, 'history')
+  mkdirSync(historyFolder)
+  const engine = copyEngine(folder, options.ablate)
+  const history = openHistory(historyFolder, 'conductor')
+  for (const subscription of subscriptions) history.write(forHistory(subscription))
+  const { startPostgres } = await importEngine(engine, 'embedded/index.js')
+  const postgres = await startPostgres({ durable: true, settings })
+  const stage = {
+    ...{ options, folder, historyFolder, engine, history, postgres, subscriptions, audit },
+    ...{ url: postgres.url('stress'), workers: [], sinkHears: new Set() },
+  }
+  await install(stage)
+  return stage
+}
+
+async function install({ postgres, engine, audit }) {
+  await withClient(postgres.url(), (client) => client.query('create database stress'))
+  const { migrate } = await importEngine(engine)
+  const pool = new pg.Pool({ connectionString: postgres.url('stress'), max: 2 })
+  try {
+    await migrate(pool)
+    await pool.query(audit ? CHAOS + AUDIT : CHAOS)
+    const text = 'insert into chaos.row (id) select unnest($1::text[])'
+    await pool.query(text, [aggregates()])
+  } finally {
+    await pool.end()
+  }
+}
+
+export async function withClient(url, work) {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+export async function startSink(stage) {
+  const { seed, trouble, poison } = stage.options
+  const config = { folder: stage.historyFolder, seed, trouble, poison }
+  stage.sink = await startProcess('sink.mjs', config, (said) => {
+    for (const hear of stage.sinkHears) hear(said)
+  })
+  stage.sinkPort = stage.sink.ready.port
+}
+
+/** Worker `index`, for the first time or again. */
+export async function startWorker(stage, index) {
+  const { options, subscriptions } = stage
+  const incarnation = (stage.workers[index]?.incarnation ?? 0) + 1
+  const name = `worker-${index + 1}`
+  const process = await startProcess('worker.mjs', {
+    ...{ name, incarnation, subscriptions, concurrency, callMs },
+    ...{ url: stage.url, sinkPort: stage.sinkPort, leaseMs: options.leaseMs },
+    ...{ folder: stage.historyFolder, engine: stage.engine },
+    poolMax: loopsOf(subscriptions, concurrency) + 4,
+  })
+  stage.workers[index] = { name, incarnation, ...process }
+}
+
+export async function startWorkers(stage) {
+  const { workers } = stage.options
+  await Promise.all(Array.from({ length: workers }, (_, index) => startWorker(stage, index)))
+}
+
+/** `workload` as in workload.mjs. */
+export async function startWriter(stage, workload = {}) {
+  const { seed, rate } = stage.options
+  stage.writer = await startProcess('writer.mjs', {
+    ...{ url: stage.url, seed, rate, connections: 6, ...workload },
+    ...{ folder: stage.historyFolder, engine: stage.engine },
+  })
+}
+
+/** Writers end, what they left prepared is committed. */
+export async function stopWriter(stage) {
+  const counts = await stage.writer.ask('stop')
+  await withClient(stage.url, async (client) => {
+    const { rows } = await client.query('select gid from pg_prepared_xacts')
+    for (const { gid } of rows) await client.query(`commit prepared '${gid}'`)
+  })
+  return counts
+}
+
+/** Milliseconds until everything is delivered; throws when that takes longer than it may. */
+export async function drain(stage, limitMs) {
+  const startedMs = performance.now()
+  return withClient(stage.url, async (client) => {
+    for (;;) {
+      const open = await openCount(client)
+      const tookMs = Math.round(performance.now() - startedMs)
+      if (open === 0) return { tookMs, open }
+      if (tookMs > limitMs) return { tookMs, open }
+      await pause(100)
+    }
+  })
+}
+
+export async function stopWorkers(stage) {
+  await Promise.all(stage.workers.map((worker) => worker.ask('stop')))
+}
+
+export async function closeStage(stage, keep) {
+  await killAll()
+  stage.history.close()
+  if (keep) {
+    stage.postgres.keep()
+    await stage.postgres.stop()
+    say(`kept: ${stage.folder} and ${stage.postgres.dataDir}`)
+    return
+  }
+  await stage.postgres.destroy()
+  rmSync(stage.folder, { recursive: true, force: true })
+}
