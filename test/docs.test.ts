@@ -7,7 +7,8 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
+import { documentedOptions, optionsOf } from './docs/options-page.ts'
 import { type Program, readPage, sourceOf } from './docs/page.ts'
 import { closeAll } from './docs/stand-in-pg.ts'
 import { runCollected } from './docs/stand-in-vitest.ts'
@@ -51,24 +52,22 @@ describe('pages', () => {
       const db = useDatabase()
       for (const program of programs) {
         it(`${program.name} runs`, async () => {
-          const before = process.env.DATABASE_URL
-          process.env.DATABASE_URL = db.url
+          vi.stubEnv('DATABASE_URL', db.url)
+          const asserts = vi.spyOn(console, 'assert')
           try {
             await import(/* @vite-ignore */ pathToFileURL(writeProgram(program)).href)
             await runCollected()
+            expect(asserts.mock.calls.filter(([holds]) => !holds)).toEqual([])
           } finally {
+            vi.unstubAllEnvs()
+            asserts.mockRestore()
             await closeAll()
-            if (before === undefined) delete process.env.DATABASE_URL
-            else process.env.DATABASE_URL = before
           }
         })
       }
-      it('says why a block is not run', () => {
-        for (const { where, reason } of skipped) {
-          console.log(`not run: ${where}: ${reason}`)
-          expect(reason, where).not.toBe('')
-        }
-      })
+      for (const { where, reason } of skipped) {
+        it(`${where} is not run: ${reason}`, () => expect(reason).not.toBe(''))
+      }
     })
   }
 })
@@ -126,4 +125,22 @@ describe('links', () => {
       expect(dead).toEqual([])
     })
   }
+})
+
+describe('the reference of options', () => {
+  const page = markdown.find(({ path }) => path === 'docs/reference/options.md')?.text ?? ''
+  for (const what of ['createOutbox', 'subscribe', 'start']) {
+    it(`of ${what} equals the rules in the source`, () => {
+      expect(documentedOptions(page)[what]).toEqual(optionsOf(what))
+    })
+  }
+})
+
+describe('the first program', () => {
+  it('examples/first-event is the code of its guide', () => {
+    const guide = markdown.find(({ path }) => path === 'docs/guides/first-event.md')?.text ?? ''
+    const blocks = [...guide.matchAll(/^```js\n([\s\S]*?)^```/gm)].map(([, code]) => code)
+    const example = readTree().find(({ path }) => path === 'examples/first-event/main.mjs')?.text
+    expect(example?.split('\n').slice(2).join('\n')).toBe(blocks.join('\n'))
+  })
 })

@@ -191,7 +191,7 @@ function describe(found, writes, recvs) {
     if (agg === undefined) return `${kind}: ${sub ?? ''} ${says}`
     const of = recvs.filter((recv) => recv.sub === sub && writes.keys.get(recv.key)?.agg === agg)
     const path = of.map(({ v, pos, call, by, t }) => `v${v}@${pos} call ${call} ${by} t${t % 1e6}`)
-    return `${kind}: ${sub} ${agg}: ${says}\n    … ${path.slice(-40).join('\n      ')}`
+    return `${kind}: ${sub} ${agg}: ${says}\n    … ${path.slice(-12).join('\n      ')}`
   })
 }
 

@@ -9,11 +9,11 @@ import { ablations } from './ablations.mjs'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** The folder of the copy: `dist` and `migrations` as in the package. */
-export function copyEngine(folder, ablation) {
+export function copyEngine(folder, { ablate: ablation, engine = join(root, 'packages/hermod') }) {
   const copy = join(folder, 'engine')
   mkdirSync(copy)
   for (const part of ['dist', 'migrations', 'package.json']) {
-    cpSync(join(root, 'packages/hermod', part), join(copy, part), { recursive: true })
+    cpSync(join(engine, part), join(copy, part), { recursive: true })
   }
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')
   if (ablation !== undefined) ablate(copy, ablation)

@@ -27,6 +27,7 @@ const flags = {
   trouble: { type: 'string', default: '0.01' },
   poison: { type: 'string', default: '0' },
   ablate: { type: 'string' },
+  engine: { type: 'string' },
   json: { type: 'boolean', default: false },
   keep: { type: 'boolean', default: false },
 }
@@ -36,7 +37,7 @@ const rates = { 'open-transaction': 300, refused: 500, throttled: 500 }
 /** Throws with a sentence for people when something is wrong. */
 export function readOptions(args) {
   const { values } = parseArgs({ args, options: flags, allowPositionals: false })
-  const { scenario, ablate, json, keep } = values
+  const { scenario, ablate, engine, json, keep } = values
   if (!scenarios.includes(scenario)) {
     throw new Error(`--scenario must be one of ${scenarios.join(', ')} (got ${scenario})`)
   }
@@ -52,7 +53,7 @@ export function readOptions(args) {
   const rate =
     values.rate === undefined ? (rates[scenario] ?? 400) : number(values, 'rate', 1, 100_000)
   return {
-    ...{ scenario, seconds, seed, kills, rate, ablate, json, keep },
+    ...{ scenario, seconds, seed, kills, rate, ablate, engine, json, keep },
     workers: number(values, 'workers', 1, 32),
     leaseMs: number(values, 'lease', callMs + 500, 600_000),
     trouble: number(values, 'trouble', 0, 1),

@@ -14,11 +14,11 @@ const { config, tell } = child({ arm, disarm, outage, stop })
 const history = openHistory(config.folder, 'sink')
 const random = seeded(config.seed)
 const armed = new Map()
-const sockets = new Set()
 let server = serve()
 let port = 0
 let calls = 0
 let throttled = false
+let closing = false
 
 await listen()
 tell({ port })
@@ -28,10 +28,6 @@ function serve() {
     handle(request, response).catch(() => response.destroy())
   })
   made.keepAliveTimeout = 60_000
-  made.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
-  })
   return made
 }
 
@@ -49,15 +45,22 @@ function arm({ worker, mode }) {
 async function outage({ kind, on }) {
   history.write({ k: 'fault', name: kind, on })
   if (kind === 'throttled') throttled = on
-  else if (on) {
-    const closed = once(server, 'close')
-    server.close()
-    for (const socket of sockets) socket.destroy()
-    await closed
-  } else {
+  else if (on) await close()
+  else {
     server = serve()
     await listen()
   }
+}
+
+/** Calls under way are answered: an outage alone repeats nothing. */
+async function close() {
+  const closed = once(server, 'close')
+  closing = true
+  server.close()
+  const idle = setInterval(() => server.closeIdleConnections(), 5)
+  await closed
+  clearInterval(idle)
+  closing = false
 }
 
 function disarm({ worker }) {
@@ -129,6 +132,7 @@ function poisoned(key) {
 
 function answer(response, outcomes) {
   response.setHeader('content-type', 'application/json')
+  if (closing) response.setHeader('connection', 'close')
   response.end(JSON.stringify(outcomes))
 }
 

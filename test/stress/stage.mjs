@@ -17,7 +17,15 @@ import { aggregates } from './workload.mjs'
 const CHAOS = `
   create schema chaos;
   create table chaos.tx (tx text primary key, events int not null);
-  create table chaos.row (id text primary key, version bigint not null default 0) with (fillfactor = 50);`
+  create table chaos.row (id text primary key, version bigint not null default 0) with (fillfactor = 50);
+  -- Locks and changes the rows one after the other, in the order given.
+  create function chaos.change(ids text[], times int[]) returns table (id text, version int)
+  language plpgsql as $$ begin
+    for i in 1 .. cardinality(ids) loop
+      return query update chaos.row r set version = r.version + times[i] where r.id = ids[i]
+        returning r.id, r.version::int;
+    end loop;
+  end $$;`
 
 export function say(text) {
   process.stderr.write(`${text}\n`)
@@ -28,7 +36,7 @@ export async function openStage(options, { subscriptions, settings = {}, audit =
   chmodSync(folder, 0o755)
   const historyFolder = join(folder, 'history')
   mkdirSync(historyFolder)
-  const engine = copyEngine(folder, options.ablate)
+  const engine = copyEngine(folder, options)
   const history = openHistory(historyFolder, 'conductor')
   for (const subscription of subscriptions) history.write(forHistory(subscription))
   const { startPostgres } = await importEngine(engine, 'embedded/index.js')
@@ -82,7 +90,7 @@ export async function startWorker(stage, index) {
   const name = `worker-${index + 1}`
   const process = await startProcess('worker.mjs', {
     ...{ name, incarnation, subscriptions, concurrency, callMs },
-    ...{ url: stage.url, sinkPort: stage.sinkPort, leaseMs: options.leaseMs },
+    ...{ url: stage.pooledUrl ?? stage.url, sinkPort: stage.sinkPort, leaseMs: options.leaseMs },
     ...{ folder: stage.historyFolder, engine: stage.engine },
     poolMax: loopsOf(subscriptions, concurrency) + 4,
   })
@@ -98,7 +106,7 @@ export async function startWorkers(stage) {
 export async function startWriter(stage, workload = {}) {
   const { seed, rate } = stage.options
   stage.writer = await startProcess('writer.mjs', {
-    ...{ url: stage.url, seed, rate, connections: 6, ...workload },
+    ...{ url: stage.pooledUrl ?? stage.url, seed, rate, connections: 6, ...workload },
     ...{ folder: stage.historyFolder, engine: stage.engine },
   })
 }

@@ -70,8 +70,9 @@ function unexpected(error, tx) {
 async function write(client, tx, plan) {
   let tried = false
   try {
-    await client.query(plan.repeatable ? 'begin isolation level repeatable read' : 'begin')
-    if (plan.async) await client.query('set local synchronous_commit = off')
+    const level = plan.repeatable ? 'repeatable read' : 'read committed'
+    const setting = plan.async ? '; set local synchronous_commit = off' : ''
+    await client.query(`begin isolation level ${level}${setting}`)
     const events = await change(client, tx, plan)
     if (plan.savepoint) await changeAndUndo(client, tx, plan)
     history.write({ k: 'try', tx, ev: events, async: plan.async || undefined })
@@ -86,22 +87,23 @@ async function write(client, tx, plan) {
 
 /** Row locks in one order for everybody; `v` is the row's version, so the true order of changes. */
 async function change(client, tx, { changes }) {
-  const count = changes.reduce((sum, { times }) => sum + times, 0)
-  await client.query('insert into chaos.tx (tx, events) values ($1, $2)', [tx, count])
   const listed = []
-  for (const { aggregate, times } of changes) {
-    const last = await bump(client, aggregate, times)
-    for (let v = last - times + 1; v <= last; v++) listed.push([aggregate, v])
+  for (const { id, version } of await bump(client, changes, tx)) {
+    const { times } = changes.find(({ aggregate }) => aggregate === id)
+    for (let v = version - times + 1; v <= version; v++) listed.push([id, v])
   }
   const events = listed.map(([aggregate, v], index) => [`${tx}-${index}`, aggregate, v])
   await outbox.emit(client, events.map(toEvent(tx)))
   return events
 }
 
-async function bump(client, aggregate, times) {
-  const text = 'update chaos.row set version = version + $2 where id = $1 returning version'
-  const { rows } = await client.query(text, [aggregate, times])
-  return Number(rows[0].version)
+async function bump(client, changes, tx) {
+  const text = `with tx as (insert into chaos.tx (tx, events) select $3, $4 where $3::text is not null)
+    select id, version from chaos.change($1, $2)`
+  const times = changes.map((change) => change.times)
+  const ids = changes.map(({ aggregate }) => aggregate)
+  const count = times.reduce((sum, each) => sum + each, 0)
+  return (await client.query(text, [ids, times, tx, count])).rows
 }
 
 const toEvent =
@@ -116,8 +118,8 @@ const toEvent =
 async function changeAndUndo(client, tx, { changes }) {
   const { aggregate } = changes.at(-1)
   await client.query('savepoint undone')
-  const v = await bump(client, aggregate, 1)
-  await outbox.emit(client, toEvent(tx)([`${tx}-undone`, aggregate, v]))
+  const [{ version }] = await bump(client, [{ aggregate, times: 1 }], null)
+  await outbox.emit(client, toEvent(tx)([`${tx}-undone`, aggregate, version]))
   await client.query('rollback to savepoint undone')
 }
 

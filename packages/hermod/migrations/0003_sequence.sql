@@ -52,28 +52,38 @@ begin
   return found;
 end $$;
 
+-- The event at a position: one probe a lane.
+create function outbox.event_at(at_pos bigint, lane_count smallint) returns bigint
+language sql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+  select g.event_id from generate_series(0, lane_count - 1) i join outbox.log g on g.lane = i and g.pos = at_pos
+$$;
+
 -- The first piece of a window, found by xid: one statement that streams from the index into the log, so that an event is
 -- copied once. `late` were in progress when the previous window closed; their xids lie below xmax(lower).
+-- The numbering says its order itself: a hash join in several batches (many kinds, little work_mem) would change it.
+-- `id + 0`: the fence must not tempt the planner to walk the primary key where few xids made many rows.
 create function outbox.number_first(
   lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, piece integer,
   base bigint, lane_count smallint, due timestamptz, out numbered integer, out last_id bigint)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
 begin
-  with logged as (
-    insert into outbox.log (pos, event_id, hash, lane, kind)
-    select base + row_number() over (), e.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(e.type, e.aggregate_type))
-      from (select w.id, w.type, w.aggregate_type, w.aggregate_id from (
-              select a.* from outbox.event a
-               where a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)
-              union all
-              select b.* from outbox.event b where b.xid = any (late)) w
-             where w.id > fenced and (w.not_before is null or w.not_before <= due)
-             order by w.id limit piece) e
-     cross join lateral (select outbox.hash(e.aggregate_type, e.aggregate_id) as hash) h
-      left join outbox.kind k on k.type = e.type and k.aggregate_type = e.aggregate_type
-    returning event_id
-  ) select count(*), max(event_id) into numbered, last_id from logged;
+  insert into outbox.log (pos, event_id, hash, lane, kind)
+  select base + row_number() over (order by h.id), h.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
+    from (select e.id, e.type, e.aggregate_type, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
+            from (select w.id, w.type, w.aggregate_type, w.aggregate_id from (
+                    select a.* from outbox.event a
+                     where a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)
+                    union all
+                    select b.* from outbox.event b where b.xid = any (late)) w
+                   where w.id + 0 > fenced and (w.not_before is null or w.not_before <= due)
+                   order by w.id limit piece) e
+          offset 0) h  -- hashed once, after the limit
+    left join outbox.kind k on k.type = h.type and k.aggregate_type = h.aggregate_type;
+  get diagnostics numbered = row_count;
+  last_id := outbox.event_at(base + numbered, lane_count);
 end $$;
 
 -- Its next pieces, by id above the last one numbered.
@@ -83,17 +93,17 @@ create function outbox.number_next(
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
 begin
-  with logged as (
-    insert into outbox.log (pos, event_id, hash, lane, kind)
-    select base + row_number() over (), e.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(e.type, e.aggregate_type))
-      from (select w.id, w.type, w.aggregate_type, w.aggregate_id from outbox.event w
-             where w.id > reached and (w.not_before is null or w.not_before <= due)
-               and pg_visible_in_snapshot(w.xid, upper) and not pg_visible_in_snapshot(w.xid, lower)
-             order by w.id limit piece) e
-     cross join lateral (select outbox.hash(e.aggregate_type, e.aggregate_id) as hash) h
-      left join outbox.kind k on k.type = e.type and k.aggregate_type = e.aggregate_type
-    returning event_id
-  ) select count(*), max(event_id) into numbered, last_id from logged;
+  insert into outbox.log (pos, event_id, hash, lane, kind)
+  select base + row_number() over (order by h.id), h.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
+    from (select e.id, e.type, e.aggregate_type, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
+            from (select w.id, w.type, w.aggregate_type, w.aggregate_id from outbox.event w
+                   where w.id > reached and (w.not_before is null or w.not_before <= due)
+                     and pg_visible_in_snapshot(w.xid, upper) and not pg_visible_in_snapshot(w.xid, lower)
+                   order by w.id limit piece) e
+          offset 0) h
+    left join outbox.kind k on k.type = h.type and k.aggregate_type = h.aggregate_type;
+  get diagnostics numbered = row_count;
+  last_id := outbox.event_at(base + numbered, lane_count);
 end $$;
 
 -- Files the events of a window that may not be delivered yet. They have an index of their own: mostly there are none.
@@ -110,7 +120,7 @@ begin
      where a.not_before is not null and a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)
     union all
     select b.id, b.not_before from outbox.event b where b.not_before is not null and b.xid = any (late)) w
-   where w.id > fenced and w.not_before > file_scheduled.due;
+   where w.id + 0 > fenced and w.not_before > file_scheduled.due;
   get diagnostics filed = row_count;
   return filed;
 end $$;
@@ -157,10 +167,13 @@ begin
     if covered > to_pos then
       return;
     end if;
-    if covered is not null then
-      start_at := covered;
+    if covered is null then
+      -- Up to the next leaf there is, which upkeep may have added ahead.
+      select coalesce(min(p.from_value), start_at + 1000000) into covered from outbox.partition p
+       where p.parent = 'log' and p.from_value > start_at and p.from_value < start_at + 1000000;
+      perform outbox.add_partition('log', start_at, covered);
     end if;
-    perform outbox.add_partition('log', start_at, start_at + 1000000);
+    start_at := covered;
   end loop;
 end $$;
 

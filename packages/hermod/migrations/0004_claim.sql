@@ -12,6 +12,10 @@ declare
 begin
   perform pg_advisory_xact_lock(1212370245, outbox.hash('subscription', sub));
   select * into known from outbox.subscription s where s.name = sub;
+  if known.revision < rev then
+    -- No settle under the old definition can pass the position from which the new one holds: lock first, then look.
+    perform from outbox.lane l where l.subscription = sub order by l.lane for update;
+  end if;
   select coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0) into head;
   if known.name is null then
     insert into outbox.subscription (name, revision, definition, mode, lanes, ordered, coalesced, ledger, dead_holds, start_pos)
@@ -20,7 +24,7 @@ begin
     insert into outbox.cursor (subscription, lane, fence, pos) select sub, n, 0, coalesce(subscribe.start_pos, head) from generate_series(0, lane_count - 1) n;
     insert into outbox.filter (subscription, from_pos, types, aggregates) values (sub, least(coalesce(subscribe.start_pos, head), 0), subscribe.types, subscribe.aggregates);
   elsif known.revision > rev then
-    raise exception using errcode = 'HM021', message = format('HMD_SUBSCRIPTION_OUTDATED: %s has revision %s, this worker has %s', sub, known.revision, rev);
+    return;   -- This worker is outdated: it neither claims nor settles, and its heartbeat says so.
   elsif known.revision = rev and known.definition <> def then
     raise exception using errcode = 'HM020', message = format('HMD_SUBSCRIPTION_CONFLICT: %s revision %s is installed with another definition; raise its revision', sub, rev);
   elsif known.lanes <> lane_count or known.ledger <> subscribe.ledger then
@@ -30,7 +34,35 @@ begin
            coalesced = subscribe.coalesced, dead_holds = subscribe.dead_holds where s.name = sub;
     insert into outbox.filter (subscription, from_pos, types, aggregates) values (sub, head, subscribe.types, subscribe.aggregates)
     on conflict on constraint filter_pkey do update set types = excluded.types, aggregates = excluded.aggregates;
+    perform outbox.release_held(known, (select s from outbox.subscription s where s.name = sub));
   end if;
+end $$;
+
+-- A new policy that no longer holds followers back: those behind a cursor get rows, else nobody would send them.
+create function outbox.release_held(before outbox.subscription, after outbox.subscription) returns void
+language plpgsql as $$
+declare
+  d     outbox.delivery;
+  next  record;
+  up_to bigint;
+begin
+  for d in
+    select x.* from outbox.delivery x where x.subscription = after.name and not after.ledger
+       and ((x.state = 'retrying' and before.ordered and not (after.ordered or after.coalesced))
+         or (x.state = 'dead' and before.dead_holds and not after.dead_holds))
+     order by x.lane, x.pos
+  loop
+    up_to := (select c.pos from outbox.cursor_of(after.name, d.lane) c);
+    loop
+      select * into next from outbox.follower(d, up_to);
+      exit when next.pos is null;
+      insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, attempts_max, next_attempt_at, updated_at)
+      values (d.subscription, d.lane, next.pos, next.event_id, d.aggregate_type, d.aggregate_id, d.hash, 'retrying', d.attempts_max, outbox.clock(), outbox.clock())
+      on conflict on constraint delivery_pkey do nothing;
+      exit when after.ordered or after.coalesced;   -- the row walks on by itself
+      d.pos := next.pos;
+    end loop;
+  end loop;
 end $$;
 
 -- Does a pattern list (`document.updated`, `document.*`, `*`) match a type?
@@ -206,6 +238,7 @@ declare
   rows_max  integer;
   used      integer := 0;
   got       integer;
+  head      bigint;
   kinds     smallint[];
   filter_at bigint;
   f         record;
@@ -218,17 +251,20 @@ begin
     return query select * from outbox.read_due(s, lanes, count_max, bytes_max, now);
     get diagnostics used = row_count;
   end if;
-  if s.ledger then
+  if s.ledger and s.mode <> 'dry-run' then
     return query select l, null::bigint, null::bigint, null::smallint, null::text, null::smallint, null::float8, null::text, null::text,
       null::text, null::json, null::json from unnest(lanes) l;
     return;
   end if;
-  marked := s.ordered and s.mode <> 'dry-run'
+  -- Nothing beyond this head is read: kinds are looked up after it, so a pair numbered for the first time is among them.
+  head := coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0);
+  marked := (s.ordered or s.coalesced) and s.mode <> 'dry-run'
     and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes) and d.state in ('retrying', 'dead'));
   for i in 1 .. cardinality(lanes) loop
     budget := greatest(1, (count_max - used) / (cardinality(lanes) - i + 1));
     select c.from_pos, c.types, c.aggregates,
-           coalesce((select min(n.from_pos) from outbox.filter n where n.subscription = sub and n.from_pos > after[i]), 9223372036854775806) as until into f
+           least(head, (select min(n.from_pos) from outbox.filter n where n.subscription = sub and n.from_pos > after[i])) as until,
+           exists (select from outbox.filter n where n.subscription = sub and n.from_pos > after[i] and n.from_pos <= head) as ends into f
       from outbox.filter c where c.subscription = sub and c.from_pos <= after[i] order by c.from_pos desc limit 1;
     if filter_at is distinct from f.from_pos then
       kinds := outbox.kinds(f.types, f.aggregates);
@@ -257,7 +293,8 @@ begin
     used := used + got;
     if got < budget then
       return query select lanes[i], case when got < least(c.matched, budget) then null
-                                         when f.until < 9223372036854775806 and c.scanned < rows_max then f.until else c.last end,
+                                         when f.ends and not exists (select from outbox.scan(s.lanes = 1, lanes[i], coalesce(c.last, after[i]), f.until, 1))
+                                         then f.until else c.last end,
         null::bigint, null::smallint, null::text, null::smallint, null::float8, null::text, null::text, null::text, null::json, null::json
         from (select count(*) as scanned, count(*) filter (where kinds is null or g.kind = any (kinds)) as matched, max(g.pos) as last
                 from outbox.scan(s.lanes = 1, lanes[i], after[i], f.until, rows_max) g) c;

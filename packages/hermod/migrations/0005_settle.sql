@@ -11,26 +11,58 @@ set enable_bitmapscan = off set jit = off as $$
     join outbox.event e on e.id = g.event_id
    where g.pos > (d).pos and g.pos <= up_to and g.hash = (d).hash
      and e.aggregate_type = (d).aggregate_type and e.aggregate_id = (d).aggregate_id
+     and not exists (select from outbox.delivery x
+                      where x.subscription = (d).subscription and x.lane = (d).lane and x.pos = g.pos and x.state in ('discarded', 'delivered', 'unknown'))
      and exists (select from (select f.types, f.aggregates from outbox.filter f
                                where f.subscription = (d).subscription and f.from_pos < g.pos order by f.from_pos desc limit 1) f
                   where outbox.matches(f.types, e.type) and (f.aggregates is null or e.aggregate_type = any (f.aggregates)))
    order by g.pos limit 1
 $$;
 
--- The head of an aggregate is done: the row walks on to the next event held behind it, or goes.
+-- The head of an aggregate is done: the row walks on to the next event held behind it, or goes. A follower with a row
+-- of its own (a dead letter, or a retry from before the subscription was ordered) is met there: a dead one that holds
+-- nothing back is passed, everything else waits for that row.
 create function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) returns void
 language plpgsql as $$
 declare
+  at   outbox.delivery := d;
+  met  text;
   next record;
   now  timestamptz := outbox.clock();
 begin
-  select * into next from outbox.follower(d, up_to);
+  loop
+    select * into next from outbox.follower(at, up_to);
+    select x.state into met from outbox.delivery x where x.subscription = d.subscription and x.lane = d.lane and x.pos = next.pos;
+    exit when met is distinct from 'dead' or (select s.dead_holds from outbox.subscription s where s.name = d.subscription);
+    at.pos := next.pos;
+  end loop;
   if not keep_row then
     delete from outbox.delivery x where x.subscription = d.subscription and x.lane = d.lane and x.pos = d.pos;
   end if;
-  if next.pos is not null then
+  if next.pos is not null and met is null then
     insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, attempts_max, next_attempt_at, updated_at)
     values (d.subscription, d.lane, next.pos, next.event_id, d.aggregate_type, d.aggregate_id, d.hash, 'retrying', d.attempts_max, now, now);
+  end if;
+end $$;
+
+-- The same where only the newest state counts.
+create function outbox.walk_to_newest(d outbox.delivery, up_to bigint) returns void
+language plpgsql as $$
+declare
+  at   outbox.delivery := d;
+  next record;
+  now  timestamptz := outbox.clock();
+begin
+  loop
+    select * into next from outbox.follower(at, up_to);
+    exit when next.pos is null;
+    at.pos := next.pos;
+    at.event_id := next.event_id;
+  end loop;
+  if at.pos > d.pos then
+    insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, attempts_max, next_attempt_at, updated_at)
+    values (d.subscription, d.lane, at.pos, at.event_id, d.aggregate_type, d.aggregate_id, d.hash, 'retrying', d.attempts_max, now, now)
+    on conflict on constraint delivery_pkey do nothing;
   end if;
 end $$;
 
@@ -45,6 +77,10 @@ begin
     -- The newest state is out: nothing older of this aggregate needs attention any more.
     delete from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.hash = outbox.hash(of_type, of_id) and x.pos <= of_pos
        and x.aggregate_type = of_type and x.aggregate_id = of_id and x.state in ('retrying', 'dead');
+    -- A newer one lies behind the cursor only if a dead letter held it, or if the subscription did not coalesce then.
+    if d.pos is not null then
+      perform outbox.walk_to_newest(d, up_to);
+    end if;
   elsif d.pos is not null and s.ordered then
     perform outbox.walk_on(d, up_to, false);
   elsif d.pos is not null then
@@ -112,7 +148,8 @@ begin
     join json_to_recordset(batch -> 'lanes') as b(lane smallint) on b.lane = l.lane
    where l.subscription = sub order by l.lane for update of l;
   select * into s from outbox.subscription where name = sub;
-  if s.name is null or s.revision > rev then
+  -- A rehearsed batch must never move the live cursor, nor a sent one the shadow.
+  if s.name is null or s.revision > rev or (s.mode = 'dry-run') <> coalesce((batch ->> 'rehearsed')::boolean, false) then
     return;
   end if;
   if s.mode = 'dry-run' then
@@ -120,19 +157,20 @@ begin
     return;
   end if;
   for x in
-    select b.*, c.fence as cursor_fence, c.delivered as before
+    select b.*, c.fence as cursor_fence, c.pos as cursor_pos, c.delivered as before
       from json_to_recordset(batch -> 'lanes') as b(lane smallint, fence bigint, "from" bigint, "to" bigint, sent integer,
              delivered integer, superseded integer, failed integer, rows json, held json, done json)
       join outbox.lane l on l.subscription = sub and l.lane = b.lane and l.owner = who and l.fence = b.fence
      cross join lateral outbox.cursor_of(sub, b.lane) c
-     where c.pos = b."from"
+     -- A ledger's cursor was moved when its rows were written.
+     where c.pos = b."from" or s.ledger
   loop
-    if x."to" > x."from" then
+    if x."to" > x."from" and not s.ledger then
       insert into outbox.cursor (subscription, lane, fence, pos, delivered) values (sub, x.lane, x.fence, x."to", x.before + x.delivered + x.superseded);
       delete from outbox.cursor c where c.subscription = sub and c.lane = x.lane and c.fence = x.cursor_fence and c.pos = x."from";
     elsif x.delivered > 0 then
       update outbox.cursor c set delivered = c.delivered + x.delivered
-       where c.subscription = sub and c.lane = x.lane and c.fence = x.cursor_fence and c.pos = x."from";
+       where c.subscription = sub and c.lane = x.lane and c.fence = x.cursor_fence and c.pos = x.cursor_pos;
     end if;
     for r in select * from json_to_recordset(x.done) as d(pos bigint, aggregate_type text, aggregate_id text) loop
       perform outbox.settle_done(s, x.lane, r.pos, r.aggregate_type, r.aggregate_id, x."to");
@@ -199,17 +237,18 @@ end $$;
 --   closed ──hold──▶ held ──probe (one wins)──▶ trying ──recover──▶ closed
 --                     ▲                            │
 --                     └───────────hold─────────────┘
-create function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer) returns timestamptz
+create function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text) returns timestamptz
 language plpgsql as $$
 declare
   now timestamptz := outbox.clock();
   result timestamptz;
 begin
-  -- Only the first failure, and a failed probe, count: loops that fail together do not add up.
+  -- Only the first failure, and a failed probe of its owner, count: loops that fail together do not add up, and a late
+  -- failure does not end the probe under way.
   update outbox.subscription s
      set held_since = coalesce(s.held_since, now), held_cause = cause, held_says = left(says, 1000), held_count = s.held_count + 1, probe_owner = null,
          probe_at = now + greatest(after_ms, least(cap_ms, 250 * 2 ^ least(s.held_count, 12))::integer) * interval '1 millisecond'
-   where s.name = sub and (s.held_cause is null or s.probe_owner is not null)
+   where s.name = sub and (s.held_cause is null or s.probe_owner = who)
   returning s.probe_at into result;
   if result is null and after_ms > 0 then
     update outbox.subscription s set probe_at = greatest(s.probe_at, now + after_ms * interval '1 millisecond') where s.name = sub and s.held_cause is not null
@@ -226,6 +265,15 @@ declare
 begin
   update outbox.subscription s set probe_owner = who, probe_at = now + call_ms * interval '1 millisecond'
    where s.name = sub and s.held_cause is not null and s.probe_at <= now;
+  return found;
+end $$;
+
+-- The right to try is given up unused.
+create function outbox.unprobe(sub text, who text) returns boolean
+language plpgsql as $$
+begin
+  update outbox.subscription s set probe_owner = null, probe_at = outbox.clock()
+   where s.name = sub and s.probe_owner = who;
   return found;
 end $$;
 

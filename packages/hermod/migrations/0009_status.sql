@@ -1,4 +1,4 @@
--- What an operator asks and decides. Every word of a state is made here, once: `outbox.status`, `stats`, `find` and
+-- What an operator asks. Every word of a state is made here, once: `outbox.status`, `stats`, `find` and
 -- `show` read the same two functions, `whereabouts` (where is the event?) and `states_of` (what does that mean for each
 -- subscription?). Plans are pinned as in claim: nothing here may read `event` or `log` from end to end.
 
@@ -76,7 +76,7 @@ end $$;
 -- One row for each subscription an event concerns: those whose filter, as it was at that position, matches, and that
 -- had started by then. The nine words, and no others:
 --   not numbered:  scheduled · pending
---   with a row:    retrying · dead · unknown · discarded · delivered · processing (being sent) · pending, or blocked behind a retry
+--   with a row:    retrying · dead · unknown · discarded · delivered · processing (being sent) · pending; blocked behind an earlier retry
 --   without a row: at or below the cursor  delivered, or blocked behind an open row of its aggregate
 --                  above the cursor        processing (within the batch of a leased lane), then pending
 create function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint, of_hash integer,
@@ -87,7 +87,7 @@ language sql stable
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
   select s.name, l.lane, case
            when d.state = 'sending' then 'processing'
-           when d.state = 'pending' and h.pos is not null then 'blocked'
+           when h.pos is not null and (d.state = 'pending' or (d.state = 'retrying' and not s.coalesced)) then 'blocked'
            when d.state is not null then d.state
            when of_stage = 'filed' then 'scheduled'
            when of_stage = 'waiting' then 'pending'
@@ -96,7 +96,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
            when h.pos is null and of_pos <= outbox.batch_end(s, l.lane, c.pos) then 'processing'
            else 'pending' end,
          coalesce(d.attempts, 0), d.next_attempt_at, d.first_failed_at, d.updated_at, d.code, d.error, d.fingerprint, d.reason,
-         case when d.state is null or d.state = 'pending' then h.pos end
+         case when d.state is null or d.state in ('pending', 'retrying') then h.pos end
     from outbox.subscription s
    cross join lateral (select case when s.lanes = 1 then 0::smallint else log_lane end as lane) l
     left join lateral (select x.* from outbox.delivery x where x.event_id = of_event and x.subscription = s.name limit 1) d on true
@@ -104,7 +104,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
                         where f.subscription = s.name and f.from_pos < coalesce(of_pos, 9223372036854775807)
                         order by f.from_pos desc limit 1) f on true
     left join lateral (select o.pos from outbox.delivery o
-                        where s.ordered and o.subscription = s.name and o.lane = l.lane and o.hash = of_hash and o.pos < of_pos
+                        where (s.ordered or s.coalesced) and o.subscription = s.name and o.lane = l.lane and o.hash = of_hash and o.pos < of_pos
                           and o.aggregate_type = of_aggregate_type and o.aggregate_id = of_aggregate_id and o.state <> 'delivered'
                           and (o.state = 'retrying' or (o.state = 'dead' and s.dead_holds and not s.ledger))
                         order by o.pos limit 1) h on true
@@ -201,8 +201,8 @@ begin
   end loop;
 end $$;
 
--- Followers held behind open rows of their aggregates: at or below the cursor, without a row.
-create function outbox.blocked_of(sub text, scan_max integer, out blocked bigint, out estimated boolean)
+-- What is held behind open rows of its aggregate: events without a row, at or below the cursor, and `waiting` rows.
+create function outbox.blocked_of(sub text, scan_max integer, out blocked bigint, out waiting bigint, out waiting_pending bigint, out estimated boolean)
 language plpgsql stable
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
@@ -213,25 +213,29 @@ begin
   blocked := 0;
   estimated := false;
   select * into s from outbox.subscription x where x.name = sub;
-  if s.ledger and s.ordered then
-    select count(*) into blocked from outbox.delivery d where d.subscription = sub and d.state = 'pending' and exists (
-      select from outbox.delivery o where o.subscription = sub and o.lane = d.lane and o.hash = d.hash and o.state = 'retrying' and o.pos < d.pos
-         and o.aggregate_type = d.aggregate_type and o.aggregate_id = d.aggregate_id);
-  end if;
+  select count(*) filter (where d.state = 'retrying'), count(*) filter (where d.state = 'pending') into waiting, waiting_pending
+    from outbox.delivery d where d.subscription = sub and d.state = any ('{pending,retrying}') and s.ordered and not s.coalesced and exists (
+      select from outbox.delivery o where o.subscription = sub and o.lane = d.lane and o.hash = d.hash and o.pos < d.pos and o.state <> 'delivered'
+         and o.aggregate_type = d.aggregate_type and o.aggregate_id = d.aggregate_id
+         and (o.state = 'retrying' or (o.state = 'dead' and s.dead_holds and not s.ledger)));
   for u in
     select d.lane, min(d.pos) as first, (select c.pos from outbox.cursor_of(sub, d.lane) c) as cursor_pos
       from outbox.delivery d
-     where d.subscription = sub and d.state in ('retrying', 'dead') and (d.state = 'retrying' or s.dead_holds) and s.ordered and not s.ledger
+     where d.subscription = sub and d.state in ('retrying', 'dead') and (d.state = 'retrying' or s.dead_holds) and (s.ordered or s.coalesced) and not s.ledger
      group by d.lane
   loop
-    select count(*) filter (where g.held) as held, count(*) as scanned into n from (
-      select exists (select from outbox.delivery o where o.subscription = sub and o.lane = u.lane and o.hash = g.hash and o.pos < g.pos
-                        and o.state in ('retrying', 'dead') and (o.state = 'retrying' or s.dead_holds))
-             and not exists (select from outbox.delivery o where o.subscription = sub and o.lane = u.lane and o.pos = g.pos)
-             and exists (select from (select f.types, f.aggregates from outbox.filter f where f.subscription = sub and f.from_pos < g.pos
-                                       order by f.from_pos desc limit 1) f
-                          where f.types @> '{*}' and f.aggregates is null or g.kind = any (outbox.kinds(f.types, f.aggregates))) as held
-        from outbox.scan(s.lanes = 1, u.lane, u.first, u.cursor_pos, scan_max) g) g;
+    with scanned as materialized (
+      select * from outbox.scan(s.lanes = 1, u.lane, u.first, u.cursor_pos, scan_max)
+    ), holder as materialized (
+      select o.hash, min(o.pos) as pos from outbox.delivery o
+       where o.subscription = sub and o.lane = u.lane and o.state in ('retrying', 'dead') and (o.state = 'retrying' or s.dead_holds) group by 1
+    )
+    select (select count(*) from scanned) as scanned, count(*) as held into n
+      from scanned g join holder h on h.hash = g.hash and h.pos < g.pos
+     where not exists (select from outbox.delivery o where o.subscription = sub and o.lane = u.lane and o.pos = g.pos)
+       and exists (select from (select f.types, f.aggregates from outbox.filter f where f.subscription = sub and f.from_pos < g.pos
+                                 order by f.from_pos desc limit 1) f
+                    where (outbox.kinds(f.types, f.aggregates) is null or g.kind = any (outbox.kinds(f.types, f.aggregates))));
     blocked := blocked + n.held;
     estimated := estimated or n.scanned = scan_max;
   end loop;

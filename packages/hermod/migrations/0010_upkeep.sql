@@ -76,18 +76,16 @@ begin
   if leaf.name is null or last - leaf.from_value < 1000 then
     return null;
   end if;
-  if of_parent = 'log' then
-    select s.at into began from outbox.step s where s.pos >= leaf.from_value order by s.id limit 1;
-  else
-    execute format('select t.%I from outbox.%I t order by t.id limit 1', case of_parent when 'event' then 'created_at' else 'started_at' end, leaf.name) into began;
-  end if;
+  execute format('select t.%I from outbox.%I t order by t.id limit 1', case of_parent when 'event' then 'created_at' else 'started_at' end, leaf.name) into began;
   return case when began < outbox.clock() - interval '1 hour' then (last - leaf.from_value) / extract(epoch from outbox.clock() - began) end;
 end $$;
 
 -- So many rows that fewer than 32 leaves are alive: each costs a step one index probe. 24 for the time, a few around them.
-create function outbox.leaf_rows(of_parent text, days numeric, last bigint) returns bigint
+-- The log grows as fast as the events.
+create function outbox.leaf_rows(of_parent text, days numeric) returns bigint
 language sql as $$
-  select coalesce(greatest(100000, ceil(outbox.rate(of_parent, last) * days * 86400 / 24 / 100000) * 100000), 1000000)::bigint
+  select greatest(100000, coalesce(ceil(outbox.rate(p.counts, outbox.last_value(p.counts)) * days * 86400 / 24 / 100000) * 100000, 1000000))::bigint
+    from (select case of_parent when 'log' then 'event' else of_parent end) as p(counts)
 $$;
 
 -- Adds one leaf if fewer than two are free. 'again': call again; 'busy': somebody is in the way; null: nothing to do.
@@ -98,7 +96,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set lock
 declare
   spare text := of_parent || '_default';
   last  bigint := outbox.last_value(of_parent);
-  size  bigint := outbox.leaf_rows(of_parent, days, last);
+  size  bigint := outbox.leaf_rows(of_parent, days);
   ends  bigint;
   top   bigint;
   start bigint;
@@ -110,10 +108,10 @@ begin
     return 'busy';
   end if;
   select coalesce(max(p.to_value), 1) into ends from outbox.partition p where p.parent = of_parent;
+  select c.conname as name, c.convalidated as valid, r[1]::bigint as from_value, r[2]::bigint as to_value into wall
+    from pg_constraint c cross join lateral regexp_match(c.conname, '_wall_(\d+)_(\d+)$') r
+   where c.conrelid = to_regclass(format('outbox.%I', spare)) and c.conname like '%\_wall\_%';
   if of_parent <> 'log' then
-    select c.conname as name, c.convalidated as valid, r[1]::bigint as from_value, r[2]::bigint as to_value into wall
-      from pg_constraint c cross join lateral regexp_match(c.conname, '_wall_(\d+)_(\d+)$') r
-     where c.conrelid = format('outbox.%I', spare)::regclass and c.conname like '%\_wall\_%';
     execute format('select max(t.id) from outbox.%I t', spare) into top;
   end if;
   if wall.name is not null and (ends > wall.from_value or last + size / 100 >= wall.from_value) then
@@ -142,92 +140,10 @@ exception when lock_not_available or check_violation then
   return 'busy';
 end $$;
 
--- Positions up to here were given before `days` ago.
-create function outbox.old_pos(days numeric) returns bigint
-language sql as $$ select s.pos from outbox.step s where s.at <= outbox.clock() - days * interval '1 day' order by s.at desc, s.id desc limit 1 $$;
-
--- Why a log leaf must stay; null: it may go. A quiet cursor behind it does not hold it, only unread rows of its own lane do.
-create function outbox.log_holder(of_name text, from_value bigint, to_value bigint, days numeric) returns text
-language plpgsql as $$
-declare
-  found text;
-begin
-  if outbox.last_value('log') < to_value - 1 then
-    return 'in use';
-  elsif coalesce(outbox.old_pos(days), 0) < to_value - 1 then
-    return 'young';
-  end if;
-  select 'kept for ' || k.holder into found from outbox.keep k where k.pos < to_value - 1 order by k.pos limit 1;
-  if found is not null then
-    return found;
-  end if;
-  execute format($q$
-    select 'unread by ' || s.name from outbox.subscription s
-      join outbox.lane l on l.subscription = s.name
-     cross join lateral outbox.cursor_of(s.name, l.lane) c
-     where exists (select from outbox.setting t cross join generate_series(0, t.lanes - 1) i
-                    cross join lateral (select from outbox.%1$I g where g.lane = i and g.pos > c.pos limit 1) n
-                    where s.lanes = 1 or i = l.lane)
-     limit 1 $q$, of_name) into found;
-  if found is not null then
-    return found;
-  end if;
-  -- Followers of an aggregate that waits have no rows of their own: only the log knows them.
-  execute format($q$
-    select 'followers wait behind a failed event of ' || s.name from outbox.delivery d
-      join outbox.subscription s on s.name = d.subscription
-      join outbox.%1$I g on g.hash = d.hash and g.pos > d.pos
-     where d.pos < $1 and s.ordered and not s.ledger and (d.state = 'retrying' or d.state = 'dead' and s.dead_holds)
-       and g.pos <= (select c.pos from outbox.cursor_of(s.name, d.lane) c)
-     limit 1 $q$, of_name) into found using to_value;
-  return found;
-end $$;
-
--- Does the leaf hold an event that was not committed in this snapshot? Rows that a rebase numbered do not count.
-create function outbox.has_unseen(of_name text, seen pg_snapshot) returns boolean
-language plpgsql as $$
-declare
-  found boolean;
-begin
-  execute format('select exists (select from outbox.%I e where ($1 is null or e.xid >= pg_snapshot_xmin($1) and not pg_visible_in_snapshot(e.xid, $1))
-    and e.id > (select t.fenced_id from outbox.setting t))', of_name) into found using seen;
-  return found;
-end $$;
-
-create function outbox.lacks_copy(from_value bigint, to_value bigint) returns boolean
-language sql as $$
-  select exists (select from outbox.delivery d where d.event_id >= from_value and d.event_id < to_value
-                    and d.event is null and d.state not in ('delivered', 'discarded'))
+-- Events that had to land in the default leaf, counted up to 10,001.
+create function outbox.strays(out rows integer, out top bigint)
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  select count(*)::integer, max(t.id) from (select e.id from outbox.event_default e order by e.id desc limit 10001) t
 $$;
 
--- Why an event leaf must stay; null: it may go. In this order: an event goes from unnumbered to scheduled to the log.
-create function outbox.event_holder(of_name text, from_value bigint, to_value bigint, seen pg_snapshot) returns text
-language plpgsql as $$
-begin
-  if outbox.last_value('event') < to_value - 1 then
-    return 'in use';
-  elsif outbox.has_unseen(of_name, seen) then
-    return 'not numbered yet';
-  elsif exists (select from outbox.scheduled s where s.event_id >= from_value and s.event_id < to_value) then
-    return 'scheduled';
-  elsif exists (select from outbox.log g where g.event_id >= from_value and g.event_id < to_value) then
-    return 'in the log';
-  end if;
-  return case when outbox.lacks_copy(from_value, to_value) then 'open deliveries without a copy' end;
-end $$;
-
--- Rows never hold a leaf: what is open keeps the event itself. Returns how many were copied.
-create function outbox.copy_open(from_value bigint, to_value bigint, rows_max integer) returns integer
-language plpgsql as $$
-declare
-  copied integer;
-begin
-  update outbox.delivery d set event = json_build_object('version', e.version, 'created_at', e.created_at, 'type', e.type,
-           'key', e.key, 'headers', e.headers, 'payload', e.payload)
-    from outbox.event e
-   where e.id = d.event_id and d.event is null and (d.subscription, d.lane, d.pos) in (
-     select o.subscription, o.lane, o.pos from outbox.delivery o where o.event_id >= from_value and o.event_id < to_value
-        and o.event is null and o.state not in ('delivered', 'discarded') limit rows_max);
-  get diagnostics copied = row_count;
-  return copied;
-end $$;
+revoke execute on function outbox.add_ahead, outbox.strays from public;

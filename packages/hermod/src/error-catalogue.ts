@@ -147,6 +147,18 @@ export const catalogue = {
     says: 'The page cursor was not made by this query.',
     fix: 'Start again without a cursor and pass on the one you get.',
   },
+  HMD_PARTITION_DEFAULT: {
+    says: 'Events lie in the default partition because no other one was there in time; none is lost.',
+    fix: 'Keep at least one worker with upkeep running; new partitions start above these events.',
+  },
+  HMD_RETENTION_HELD: {
+    says: 'A subscription that nobody serves keeps old events from being removed.',
+    fix: 'Start a worker for it, or remove the subscription if it is no longer wanted.',
+  },
+  HMD_ARCHIVE_FAILED: {
+    says: 'Old events could not be archived, so they were not removed.',
+    fix: 'Check the folder or bucket named in retention.archive; it is tried again by itself.',
+  },
   HMD_WATCH_INVALID: {
     says: 'The table cannot be watched as asked.',
     fix: 'Name an ordinary table with a key, existing columns, that none of your sinks writes.',

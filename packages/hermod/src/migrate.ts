@@ -10,6 +10,7 @@ import { HermodError } from './errors.ts'
 const FOLDER = new URL('../migrations/', import.meta.url)
 const LOCK = 4841297200
 const MIN_SERVER_VERSION = 140_000
+const GRANTS_SINCE = 8
 
 export interface Migration {
   readonly version: number
@@ -105,6 +106,8 @@ async function apply(
       migration.hash,
     ])
     await client.query(migration.sql)
+    // New functions are executable by everybody until this.
+    if (migration.version >= GRANTS_SINCE) await client.query('select outbox.apply_grants()')
     return true
   })
 }

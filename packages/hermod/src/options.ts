@@ -15,8 +15,10 @@ import {
   list,
   optional,
   type Problem,
+  readGroup,
   refuse,
   rule,
+  secret,
   text,
   withDefault,
 } from './check-options.ts'
@@ -24,6 +26,7 @@ import type { EventDefinitions } from './define-events.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import { type ResolvedSubscription, subscriptionNameProblem } from './subscription-options.ts'
 import { type Listener, listenerNames } from './telemetry.ts'
+import type { Archive } from './worker/archive.ts'
 
 export { secret } from './check-options.ts'
 export * from './subscription-options.ts'
@@ -110,6 +113,8 @@ export interface Retention {
   readonly deliveryDays: number
   /** Idempotency keys. */
   readonly keyDays: number
+  /** Where events go before they are removed: a folder, or an S3-compatible bucket. */
+  readonly archive?: Archive | undefined
 }
 
 const workerSpec = {
@@ -128,9 +133,36 @@ const workerSpec = {
       attemptDays: decimal({ min: 0, max: 3_650, default: 7 }),
       deliveryDays: decimal({ min: 0, max: 3_650, default: 30 }),
       keyDays: decimal({ min: 0, max: 3_650, default: 7 }),
+      archive: optional(rule(readArchive)),
     }),
     {},
   ),
+}
+
+const s3Spec = {
+  endpoint: text(endpointProblem),
+  bucket: text(notEmpty),
+  region: text(notEmpty),
+  accessKeyId: text(notEmpty),
+  secretAccessKey: secret(),
+  prefix: optional(text(() => undefined)),
+}
+
+function readArchive(value: unknown, field: string, problems: Problem[]): Archive {
+  const spec = { folder: optional(text(notEmpty)), s3: optional(group(s3Spec)) }
+  const archive = readGroup(value, field, spec, problems)
+  if ((archive.folder === undefined) === (archive.s3 === undefined))
+    problems.push({ field, says: 'must have either folder or s3' })
+  return archive
+}
+
+function notEmpty(value: unknown): string | undefined {
+  return String(value).trim() === '' ? 'must not be empty' : undefined
+}
+
+function endpointProblem(value: unknown): string | undefined {
+  const fits = /^https?:$/.test(URL.canParse(String(value)) ? new URL(String(value)).protocol : '')
+  return fits ? undefined : 'must be an address like https://s3.eu-central-1.amazonaws.com'
 }
 
 export type ResolvedWorkerOptions = Checked<typeof workerSpec>

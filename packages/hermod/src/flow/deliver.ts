@@ -5,35 +5,18 @@
 import type { ResolvedSubscription } from '../options.ts'
 import {
   type Capabilities,
-  type DeliveryContext,
-  normaliseOutcomes,
   type Outcome,
-  outcomeOfError,
   rejected,
-  retry,
+  type Sink,
   superseded,
   unavailable,
 } from '../sinks/sink.ts'
+import { type CallOptions, call, OVERDUE, settled } from './call.ts'
 import type { Entry } from './claim.ts'
 import { aggregateKey } from './settle.ts'
 
-/** A sink that does not end this long after its signal was aborted is broken. */
-const overdueMs = 1_000
 /** Single events failing in a row while halving: the sink is broken, not one event. */
 const brokenRow = 3
-
-export interface CallOptions {
-  /** Aborted when leases are lost or the worker stops; nothing is spent then. */
-  readonly signal: AbortSignal
-  readonly deadlineMs: number
-  sending(entry: Entry, note: object | undefined): Promise<void>
-  /** Told after each call to the sink. */
-  called?(
-    events: readonly Entry[],
-    outcomes: readonly (Outcome | undefined)[],
-    durationMs: number,
-  ): void
-}
 
 export type Result = Map<Entry, Outcome | 'passed'>
 
@@ -45,14 +28,26 @@ export async function deliver(
 ): Promise<Result> {
   const result: Result = new Map()
   const newest = subscription.coalesce === 'latest' ? coalesce(entries, result) : entries
-  const valid = await validate(subscription, newest, result)
-  const loaded = await load(subscription, valid, options)
+  const valid = validate(subscription, newest, result)
+  const loaded = await load(subscription, valid, options, result)
   const failed = new Set<string>()
   for (const round of rounds(subscription, loaded)) {
     const going = passOver(round, failed, result)
     if (!(await sendAll(subscription, going, options, failed, result))) break
   }
   return result
+}
+
+/** Events of an aggregate wait for an earlier one that failed. */
+export function waitsInLine({ order, coalesce: coalesced }: ResolvedSubscription): boolean {
+  return order === 'aggregate' || coalesced === 'latest'
+}
+
+/** Does this outcome keep back the later events of its aggregate? */
+export function holdsBack(subscription: ResolvedSubscription, { outcome }: Outcome): boolean {
+  if (!waitsInLine(subscription)) return false
+  if (outcome === 'rejected') return subscription.onDead === 'hold'
+  return outcome === 'retry' || outcome === 'unavailable' || outcome === 'misconfigured'
 }
 
 /** Of several events of one aggregate only the newest is sent. */
@@ -71,23 +66,29 @@ function coalesce(entries: readonly Entry[], result: Result): Entry[] {
 }
 
 /** Local checks: a problem is `rejected` without a call. */
-async function validate(
-  { sink }: ResolvedSubscription,
+function validate(
+  subscription: ResolvedSubscription,
   entries: readonly Entry[],
   result: Result,
-): Promise<readonly Entry[]> {
+): readonly Entry[] {
+  const { sink } = subscription
   if (sink.validate === undefined) return entries
+  const held = new Set<string>()
   return entries.filter((entry) => {
-    const problem = problemOf(() => sink.validate?.(entry.event))
-    if (problem !== undefined)
-      result.set(entry, rejected({ code: 'HMD_EVENT_INVALID', message: problem }))
-    return problem === undefined
+    const key = aggregateKey(entry)
+    const problem = held.has(key) ? undefined : problemIn(sink, entry)
+    if (problem === undefined && !held.has(key)) return true
+    const outcome = rejected({ code: 'HMD_EVENT_INVALID', message: problem ?? '' })
+    result.set(entry, held.has(key) ? 'passed' : outcome)
+    if (holdsBack(subscription, outcome)) held.add(key)
+    return false
   })
 }
 
-function problemOf(check: () => string | undefined): string | undefined {
+/** What the sink's own check says; one that throws says so too. */
+export function problemIn(sink: Sink, { event }: Entry): string | undefined {
   try {
-    return check()
+    return sink.validate?.(event)
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
@@ -98,15 +99,35 @@ async function load(
   subscription: ResolvedSubscription,
   entries: readonly Entry[],
   options: CallOptions,
-): Promise<Entry[]> {
-  const { load: loadRows } = subscription
-  if (loadRows === undefined) return [...entries]
+  result: Result,
+): Promise<readonly Entry[]> {
+  if (subscription.load === undefined) return entries
+  const loaded = new Set<Entry>()
   for (const group of byAggregateType(entries).values()) {
-    const events = group.map(({ event }) => event)
-    const rows = await loadRows(events, { signal: options.signal })
-    for (const entry of group) entry.event = withRow(entry.event, rows.get(entry.event.aggregateId))
+    const outcome = await loadGroup(subscription, group, options)
+    if (outcome === undefined) for (const entry of group) loaded.add(entry)
+    else if (!options.signal.aborted) for (const entry of group) result.set(entry, outcome)
   }
-  return [...entries]
+  return entries.filter((entry) => loaded.has(entry))
+}
+
+/** Rows that cannot be read are no event's fault: nothing is spent, the backlog waits. */
+async function loadGroup(
+  { load: loadRows, callMs }: ResolvedSubscription,
+  group: readonly Entry[],
+  options: CallOptions,
+): Promise<Outcome | undefined> {
+  const signal = AbortSignal.any([options.signal, AbortSignal.timeout(callMs)])
+  try {
+    const events = group.map(({ event }) => event)
+    const rows = await settled(Promise.resolve(loadRows?.(events, { signal })), signal)
+    if (rows === OVERDUE || rows === undefined) throw new Error(`no rows within ${callMs} ms`)
+    for (const entry of group) entry.event = withRow(entry.event, rows.get(entry.event.aggregateId))
+    return undefined
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    return unavailable({ code: 'LOAD_FAILED', message: `load: ${message}` })
+  }
 }
 
 function byAggregateType(entries: readonly Entry[]): Map<string, Entry[]> {
@@ -167,7 +188,7 @@ async function sendAll(
     const halving = { singles: 0, broken: undefined as Outcome | undefined }
     if (!(await send(subscription, going, options, failed, result, halving))) return false
   }
-  return true
+  return !options.signal.aborted
 }
 
 /** Within the sink's limits by count and by bytes. */
@@ -206,10 +227,10 @@ async function send(
   result: Result,
   halving: Halving,
 ): Promise<boolean> {
-  const going = passOver(entries, subscription.order === 'aggregate' ? failed : new Set(), result)
+  const going = passOver(entries, failed, result).filter((entry) => options.mine(entry))
   if (going.length === 0) return true
   if (halving.broken !== undefined) {
-    for (const entry of going) record(entry, halving.broken, failed, result)
+    for (const entry of going) record(subscription, entry, halving.broken, failed, result)
     return true
   }
   const outcomes = await call(subscription, going, options)
@@ -217,7 +238,7 @@ async function send(
   for (const [index, entry] of going.entries()) {
     const outcome = outcomes[index]
     if (outcome?.outcome === 'split' && going.length > 1) again.push(entry)
-    else if (outcome !== undefined) record(entry, alone(outcome), failed, result)
+    else if (outcome !== undefined) record(subscription, entry, alone(outcome), failed, result)
   }
   noteSingle(going, outcomes[0], halving)
   if (again.length === 0) return !outcomes.some(isAway)
@@ -231,9 +252,17 @@ function alone(outcome: Outcome): Outcome {
   return outcome.outcome === 'split' ? { ...outcome, outcome: 'rejected' } : outcome
 }
 
-function record(entry: Entry, outcome: Outcome, failed: Set<string>, result: Result): void {
-  result.set(entry, outcome)
-  if (outcome.outcome === 'retry' || isAway(outcome)) failed.add(aggregateKey(entry))
+/** Whatever a sink that keeps order says of a follower, it waits for the one before it. */
+function record(
+  subscription: ResolvedSubscription,
+  entry: Entry,
+  outcome: Outcome,
+  failed: Set<string>,
+  result: Result,
+): void {
+  const key = aggregateKey(entry)
+  result.set(entry, failed.has(key) ? 'passed' : outcome)
+  if (holdsBack(subscription, outcome)) failed.add(key)
 }
 
 function isAway(outcome: Outcome | undefined): boolean {
@@ -252,98 +281,4 @@ function noteSingle(
   if (entries.length !== 1) return
   halving.singles = outcome?.outcome === 'retry' ? halving.singles + 1 : 0
   if (halving.singles >= brokenRow) halving.broken = outcome
-}
-
-/** One call under its deadline. Undefined outcomes: it was aborted, nothing is known or spent. */
-async function call(
-  subscription: ResolvedSubscription,
-  entries: readonly Entry[],
-  options: CallOptions,
-): Promise<(Outcome | undefined)[]> {
-  const started = performance.now()
-  const outcomes = await attempt(subscription, entries, options)
-  options.called?.(entries, outcomes, performance.now() - started)
-  return outcomes
-}
-
-async function attempt(
-  subscription: ResolvedSubscription,
-  entries: readonly Entry[],
-  options: CallOptions,
-): Promise<(Outcome | undefined)[]> {
-  if (options.signal.aborted) return entries.map(() => undefined)
-  const { sink, ledger } = subscription
-  const events = entries.map(({ event }) => event)
-  const deadline = AbortSignal.timeout(options.deadlineMs)
-  const signal = AbortSignal.any([options.signal, deadline])
-  const begun = new Set<Entry>()
-  const context = contextOf(subscription, entries, options, signal, begun)
-  try {
-    const given = await settled(Promise.resolve(sink.deliver(events, context)), signal)
-    if (given !== OVERDUE) return [...normaliseOutcomes(given, events, { ledger })]
-    return entries.map((entry) => overdue(options.signal, ledger, begun.has(entry)))
-  } catch (error) {
-    const outcome = deadline.aborted
-      ? late(options.deadlineMs)
-      : outcomeOfError(error, { items: events.length, ledger })
-    if (ledger) return entries.map((entry) => (begun.has(entry) ? doubtful(outcome) : undefined))
-    return entries.map(() => (options.signal.aborted ? undefined : outcome))
-  }
-}
-
-function contextOf(
-  subscription: ResolvedSubscription,
-  entries: readonly Entry[],
-  options: CallOptions,
-  signal: AbortSignal,
-  begun: Set<Entry>,
-): DeliveryContext {
-  const byEvent = new Map(subscription.ledger ? entries.map((entry) => [entry.event, entry]) : [])
-  return {
-    signal,
-    subscription: subscription.name,
-    deadlineMs: options.deadlineMs,
-    sending: async (event, note) => {
-      const entry = byEvent.get(event as Entry['event'])
-      if (entry === undefined) return
-      await options.sending(entry, note)
-      begun.add(entry)
-    },
-  }
-}
-
-/** Thrown after `sending`: whether it arrived cannot be known, unless the error says so. */
-function doubtful(outcome: Outcome): Outcome {
-  const sure = outcome.outcome === 'unavailable' || outcome.outcome === 'misconfigured'
-  return sure && outcome.code !== 'HMD_SINK_DEADLINE' ? outcome : { ...outcome, outcome: 'unknown' }
-}
-
-const OVERDUE = Symbol('overdue')
-
-/** Waits for the sink, but not for one that ignores its signal. */
-async function settled<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | typeof OVERDUE> {
-  let timer: NodeJS.Timeout | undefined
-  const abandoned = new Promise<typeof OVERDUE>((resolve) => {
-    const wait = () => {
-      timer = setTimeout(() => resolve(OVERDUE), overdueMs)
-    }
-    if (signal.aborted) wait()
-    else signal.addEventListener('abort', wait, { once: true })
-  })
-  promise.catch(() => {})
-  try {
-    return await Promise.race([promise, abandoned])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-function overdue(stop: AbortSignal, ledger: boolean, begun: boolean): Outcome | undefined {
-  const details = { code: 'HMD_SINK_BROKEN', message: 'the sink did not settle after its deadline' }
-  if (ledger) return begun ? { outcome: 'unknown', ...details } : undefined
-  return stop.aborted ? undefined : retry(details)
-}
-
-function late(deadlineMs: number): Outcome {
-  return unavailable({ code: 'HMD_SINK_DEADLINE', message: `no answer within ${deadlineMs} ms` })
 }

@@ -62,7 +62,11 @@ export function arrayLiteral(values: readonly (string | number | null)[]): strin
 export type Aggregate = readonly [type: string, id: string | number | bigint]
 
 /** Locks aggregates until the transaction ends: read, write and emit after it are never stale. */
-export async function lock(client: unknown, aggregates: readonly Aggregate[]): Promise<void> {
+export async function lock(
+  client: unknown,
+  aggregates: readonly Aggregate[],
+  waitMs: number = lockWaitMs,
+): Promise<void> {
   const tx = asTx(client)
   if (aggregates.length > lockMax) {
     throw new HermodError(
@@ -72,18 +76,18 @@ export async function lock(client: unknown, aggregates: readonly Aggregate[]): P
   }
   const checked = prepareEvents(aggregates.map((aggregate) => ({ type: 'lock.taken', aggregate })))
   const [before] = await query(tx, `select current_setting('lock_timeout') as value`, [])
-  await query(tx, LOCK_TIMEOUT, [`${lockWaitMs}ms`])
+  await query(tx, LOCK_TIMEOUT, [`${waitMs}ms`])
   await query(tx, LOCK, [
     arrayLiteral(checked.map((event) => event.aggregateType)),
     arrayLiteral(checked.map((event) => event.aggregateId)),
   ]).catch((error) => {
-    throw isLockTimeout(error) ? lockTimeout(error) : error
+    throw isLockTimeout(error) ? lockTimeout(error, waitMs) : error
   })
   await query(tx, LOCK_TIMEOUT, [String(before?.value ?? '0')])
 }
 
-function lockTimeout(cause: unknown): HermodError {
-  const says = `another transaction has held one of these aggregates for ${lockWaitMs} ms`
+function lockTimeout(cause: unknown, waitMs: number): HermodError {
+  const says = `another transaction has held one of these aggregates for ${waitMs} ms`
   return new HermodError('HMD_LOCK_TIMEOUT', says, { cause })
 }
 

@@ -4,8 +4,9 @@
  */
 import { type Database, select } from '../database.ts'
 
-const HOLD = `select outbox.hold($1, $2, $3, $4, $5)::text as probe_at`
+const HOLD = `select outbox.hold($1, $2, $3, $4, $5, $6)::text as probe_at`
 const PROBE = `select outbox.probe($1, $2, $3)::text as won`
+const UNPROBE = `select outbox.unprobe($1, $2)::text as given_up`
 const RECOVER = `select outbox.recover($1)::text as recovered`
 
 /** A destination that came back is noticed within this time, unless it asked for more. */
@@ -17,8 +18,14 @@ export interface Trouble {
   readonly afterMs: number
 }
 
-export async function hold(db: Database, subscription: string, trouble: Trouble): Promise<void> {
-  await select(db, HOLD, [subscription, trouble.cause, trouble.says, trouble.afterMs, probeCapMs])
+/** `prober`: who was probing; a failure of anybody else does not lengthen the pause. */
+export async function hold(
+  db: Database,
+  subscription: string,
+  { cause, says, afterMs }: Trouble,
+  prober: string | null,
+): Promise<void> {
+  await select(db, HOLD, [subscription, cause, says, afterMs, probeCapMs, prober])
 }
 
 export async function probe(
@@ -29,6 +36,11 @@ export async function probe(
 ): Promise<boolean> {
   const [row] = await select(db, PROBE, [subscription, owner, callMs])
   return row?.won === 'true'
+}
+
+/** The right to probe is given up unused. */
+export async function unprobe(db: Database, subscription: string, prober: string): Promise<void> {
+  await select(db, UNPROBE, [subscription, prober])
 }
 
 export async function recover(db: Database, subscription: string): Promise<boolean> {

@@ -26,6 +26,8 @@ export interface Call {
   readonly startedAgoMs: number
   readonly durationMs: number
   readonly worker: string
+  /** Nothing was sent: a dry run. */
+  readonly rehearsed: boolean
 }
 
 /** An entry without an outcome was not attempted. Passed over = its aggregate waits. */
@@ -223,6 +225,7 @@ export async function settle(
   const failed = lanes.reduce((sum, lane) => sum + lane.failed, 0)
   const batch = {
     lanes: lanes.map((lane) => ({ ...lane, ...text(lane), beyond: undefined })),
+    rehearsed: call.rehearsed,
     call: {
       ago_ms: Math.round(call.startedAgoMs),
       duration_ms: Math.round(call.durationMs),

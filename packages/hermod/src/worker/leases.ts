@@ -16,9 +16,10 @@ const claimEveryMs = 500
 
 export class Leases {
   lanes: HeldLane[] = []
+  /** Called when lanes turn out to belong to somebody else. */
+  onLost: (() => void) | undefined
   readonly #station: Station
   readonly #share: () => number
-  #untilMs = 0
   #claimedAtMs = Number.NEGATIVE_INFINITY
   #busyAtMs = performance.now()
 
@@ -27,9 +28,15 @@ export class Leases {
     this.#share = share
   }
 
-  /** Milliseconds the lanes are certainly ours. */
+  /** Milliseconds all lanes are certainly ours. */
   get leftMs(): number {
-    return this.#untilMs - performance.now()
+    return Math.min(...this.lanes.map(({ untilMs }) => untilMs)) - performance.now()
+  }
+
+  /** There are too many lanes, or it is time to look for more. */
+  get unbalanced(): boolean {
+    const missing = this.#share() - this.lanes.length
+    return missing < 0 || (missing > 0 && performance.now() - this.#claimedAtMs >= claimEveryMs)
   }
 
   busy(): void {
@@ -42,13 +49,12 @@ export class Leases {
     if (this.lanes.length > share) await this.giveBack(this.lanes.slice(share))
     if (this.lanes.length >= share) return
     const now = performance.now()
-    if (this.lanes.length > 0 && now - this.#claimedAtMs < claimEveryMs) return
+    if (this.lanes.length > 0 && !this.unbalanced) return
     this.#claimedAtMs = now
     const { db, subscription, owner, leaseMs, listener } = this.#station
     const claimed = await claim(db, subscription, owner, share - this.lanes.length, leaseMs)
     if (claimed.length === 0) return
-    this.#untilMs = this.lanes.length === 0 ? now + leaseMs : Math.min(this.#untilMs, now + leaseMs)
-    for (const lane of claimed) this.lanes.push(new HeldLane(lane))
+    this.lanes = [...this.lanes, ...claimed.map((lane) => new HeldLane(lane, now + leaseMs))]
     this.busy()
     const { name } = subscription
     const lanes = claimed.map(({ lane }) => lane)
@@ -67,16 +73,16 @@ export class Leases {
     if (this.lanes.length === 0) return
     if (this.leftMs > Math.max(neededMs, (leaseMs * 2) / 3)) return
     const sentAtMs = performance.now()
-    const lanes = this.lanes
+    const { lanes } = this
     const kept = await renew(db, subscription.name, owner, lanes, leaseMs)
-    this.#untilMs = sentAtMs + leaseMs
+    for (const lane of lanes) if (kept.has(lane.lane)) lane.untilMs = sentAtMs + leaseMs
     this.#dropOthers(lanes, kept)
   }
 
   /** Nothing is assumed after a lost answer: the database says what is held and where it stands. */
   async ask(): Promise<void> {
     const { db, subscription, owner } = this.#station
-    const lanes = this.lanes
+    const { lanes } = this
     if (lanes.length === 0) return
     const found = await held(db, subscription.name, owner, lanes)
     for (const lane of lanes) {
@@ -86,22 +92,15 @@ export class Leases {
     this.#dropOthers(lanes, found)
   }
 
-  /** These were found to belong to somebody else. */
-  lost(lanes: readonly HeldLane[], events: number): void {
-    this.lanes = this.lanes.filter((lane) => !lanes.includes(lane))
-    for (const { lane, fence } of lanes) {
-      notify(this.#station.listener, 'leaseLost', {
-        subscription: this.#station.subscription.name,
-        lane,
-        fence,
-        events,
-      })
-    }
-  }
-
   #dropOthers(lanes: readonly HeldLane[], kept: { has(lane: number): boolean }): void {
-    const gone = lanes.filter(({ lane }) => !kept.has(lane))
-    if (gone.length > 0) this.lost(gone, 0)
+    const gone = lanes.filter((lane) => !kept.has(lane.lane) && this.lanes.includes(lane))
+    if (gone.length === 0) return
+    this.lanes = this.lanes.filter((lane) => !gone.includes(lane))
+    this.onLost?.()
+    const { listener, subscription } = this.#station
+    for (const { lane, fence } of gone) {
+      notify(listener, 'leaseLost', { subscription: subscription.name, lane, fence, events: 0 })
+    }
   }
 
   async giveBack(lanes: readonly HeldLane[] = this.lanes): Promise<void> {

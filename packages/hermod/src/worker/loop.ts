@@ -9,45 +9,48 @@
  */
 import { isConnectionError } from '../database.ts'
 import { HermodError } from '../errors.ts'
-import { type Entry, type LaneRead, read } from '../flow/claim.ts'
+import { type Entry, read } from '../flow/claim.ts'
 import { deliver, type Result } from '../flow/deliver.ts'
-import { hold, probe, recover, type Trouble } from '../flow/hold.ts'
 import { enlist, sending } from '../flow/ledger.ts'
-import { aggregateKey, type Settlement, settle, settlement } from '../flow/settle.ts'
-import { delivered, type Outcome, rejected } from '../sinks/sink.ts'
+import { type Settlement, settle, settlement } from '../flow/settle.ts'
 import { notify } from '../telemetry.ts'
+import { aftermath, type Batch, moved, oneOf, rehearse, toSend, troubleIn } from './batch.ts'
+import { Breaker } from './breaker.ts'
 import type { HeldLane } from './lane.ts'
 import { Leases } from './leases.ts'
 import { tellCall, tellRetries } from './report.ts'
 import { nextDelayMs } from './retry.ts'
 import type { Station } from './station.ts'
 
-/** Unavailable this often alone, while others passed: the event is the reason, not the destination. */
-const strikesMax = 3
 const errorPauseMs = 1_000
 /** A call must end this long before its lease. */
 const marginMs = 200
 
-interface Batch {
-  readonly lane: HeldLane
-  readonly from: bigint
-  readonly read: LaneRead
+/** A batch of each lane read together, delivered together. */
+interface Round {
+  readonly batches: readonly Batch[]
+  readonly entries: readonly Entry[]
+  readonly rehearsed: boolean
+  readonly startedMs: number
 }
 
 export class Loop {
   readonly #station: Station
   readonly #leases: Leases
+  readonly #breaker: Breaker
   #settling: Promise<void> = Promise.resolve()
   #next: Promise<Batch[] | undefined> | undefined
   #doubt = false
   #count: number
   #turns = 0
   #stopping = false
+  #nothingToProbe = false
   #errorsInRow = 0
 
   constructor(station: Station, share: () => number) {
     this.#station = station
     this.#leases = new Leases(station, share)
+    this.#breaker = new Breaker(station)
     this.#count = station.subscription.batch.count
   }
 
@@ -71,8 +74,10 @@ export class Loop {
 
   /** Settles what is in flight and gives the lanes back. */
   async end(): Promise<void> {
-    await this.#settling
+    await this.#next?.catch(() => {})
     this.#next = undefined
+    await this.#settling
+    this.#station.rate?.share(this, 0)
     await this.#leases.giveBack().catch(() => {})
   }
 
@@ -86,46 +91,36 @@ export class Loop {
 
   /** One round. False: there was nothing to do. */
   async turn(): Promise<boolean> {
-    if (this.#doubt) {
-      await this.#forget()
-      await this.#leases.ask()
-      this.#doubt = false
-    }
+    if (this.#next === undefined) await this.#settling
+    if (this.#doubt) await this.#askAgain()
     const state = this.#station.state()
     if (state.mode === 'paused' || state.outdated) {
       await this.#forget()
       await this.#leases.giveBack()
       return false
     }
-    if (this.#next === undefined) {
-      await this.#settling
+    if (this.#next === undefined && !this.#stopping) {
+      for (const lane of this.#leases.lanes) lane.landed()
       await this.#leases.balance()
     }
-    if (this.#leases.lanes.length === 0) return false
-    const probing = state.held
-    if (probing && !(await this.#mayProbe(state.probeAtMs))) return false
-    const batches = await (this.#next ?? this.#read(probing))
+    if (this.#leases.lanes.length === 0 || this.#stopping) return false
+    if (state.held) return this.#probe(state.probeAtMs)
+    const batches = await (this.#next ?? this.#read(false))
     this.#next = undefined
     if (batches === undefined) {
-      await this.#settling
       await this.#station.refresh()
       return false
     }
-    return this.#process(batches, probing)
+    return !this.#stopping && this.#process(batches)
   }
 
-  async #mayProbe(probeAtMs: number): Promise<boolean> {
+  /** After a lost answer or a refused settle nothing is assumed: the database says where we are. */
+  async #askAgain(): Promise<void> {
     await this.#forget()
-    if (performance.now() < probeAtMs) return false
-    const { db, subscription, owner } = this.#station
-    const won = await probe(db, subscription.name, owner, subscription.callMs + 1_000)
-    if (won)
-      notify(this.#station.listener, 'breaker', {
-        subscription: subscription.name,
-        state: 'probing',
-      })
-    else await this.#station.refresh()
-    return won
+    // A new fence: what a ledger was sending when the answer was lost becomes `unknown`.
+    if (this.#station.subscription.ledger) await this.#leases.giveBack()
+    else await this.#leases.ask()
+    this.#doubt = false
   }
 
   /** Drops what was read ahead. */
@@ -136,11 +131,44 @@ export class Loop {
     for (const lane of this.#leases.lanes) lane.rewind()
   }
 
-  /** A probe, and a batch that keeps failing, is one event of one lane; the lane changes each time. */
+  /** The destination is held: one event of one lane, by whoever wins; the lane changes each time. */
+  async #probe(probeAtMs: number): Promise<boolean> {
+    await this.#forget()
+    this.#nothingToProbe = false
+    if (performance.now() < probeAtMs) return false
+    const batches = (await this.#read(true)) ?? []
+    for (const { lane } of batches) lane.rewind()
+    const one = batches.map(oneOf).find((batch) => batch !== undefined)
+    if (one !== undefined) return (await this.#breaker.mayProbe()) && this.#process([one])
+    // Nothing to send here; what does not match, or waits for a retry, is passed meanwhile.
+    const passing = batches.filter(moved)
+    if (passing.length > 0) return this.#process(passing)
+    this.#nothingToProbe = true
+    await this.#probeEmpty()
+    return false
+  }
+
+  /** There is nothing to try with: ask the sink itself, where it can be asked. */
+  async #probeEmpty(): Promise<void> {
+    const { sink, ledger, name, callMs } = this.#station.subscription
+    if (sink.probe === undefined && !ledger) return
+    if (!(await this.#breaker.mayProbe())) return
+    try {
+      const signal = AbortSignal.any([this.#station.abort, AbortSignal.timeout(callMs)])
+      await sink.probe?.({ signal, subscription: name })
+      await this.#breaker.passed()
+    } catch (error) {
+      const says = error instanceof Error ? error.message : String(error)
+      await this.#breaker.troubled({ cause: 'unavailable', says, afterMs: 0 })
+    }
+  }
+
   #lanesToRead(probing: boolean): HeldLane[] {
     const { lanes } = this.#leases
-    this.#turns++
-    if (probing || this.#count <= 1) return lanes.slice(this.#turns % lanes.length).slice(0, 1)
+    const first = this.#turns++ % lanes.length
+    if (probing) return [...lanes.slice(first), ...lanes.slice(0, first)]
+    // A batch that keeps failing is one event of one lane.
+    if (this.#count <= 1) return lanes.slice(first, first + 1)
     // Lanes that were full come last: they get what the others leave.
     return [...lanes].sort((a, b) => Number(a.full) - Number(b.full))
   }
@@ -160,10 +188,9 @@ export class Loop {
     )
     return reads?.map((found, index) => {
       const lane = lanes[index] as HeldLane
-      const from = lane.ahead
       lane.full = found.more
-      lane.ahead = subscription.ledger ? lane.ahead : found.through
-      return { lane, from, read: found }
+      lane.ahead = found.through
+      return { lane, from: (asked[index] as (typeof asked)[0]).after, read: found }
     })
   }
 
@@ -171,127 +198,125 @@ export class Loop {
   #allowance(): number {
     const { rate, state } = this.#station
     if (rate === undefined) return this.#count
-    return Math.min(this.#count, rate.available(this.#leases.lanes.length / state().lanes))
+    rate.share(this, this.#leases.lanes.length / state().lanes)
+    return Math.min(this.#count, rate.available())
   }
 
-  async #process(given: readonly Batch[], probing: boolean): Promise<boolean> {
+  async #process(given: readonly Batch[]): Promise<boolean> {
     const held = new Set(this.#leases.lanes)
     const batches = given
       .filter(({ lane }) => held.has(lane))
       .map((batch) => ({ ...batch, read: batch.lane.refresh(batch.read) }))
     const known: Result = new Map()
     const entries = batches.flatMap((batch) => toSend(batch, known))
-    const moved = batches.some(({ from, read: { through } }) => through > from)
-    if (entries.length === 0 && known.size === 0 && !moved) {
-      await this.#settling
-      if (probing) await this.#recovered()
-      return false
-    }
+    if (entries.length === 0 && known.size === 0 && !batches.some(moved)) return false
     this.#leases.busy()
-    for (const {
-      lane,
-      read: { due },
-    } of batches)
-      lane.sending = new Set(due.map(({ event }) => event.position))
-    const startedMs = performance.now()
-    const sent = this.#deliver(entries)
-    if (!probing && batches.some(({ read: { more } }) => more)) this.#readAhead()
+    for (const { lane, read: found } of batches) {
+      lane.begin(found)
+      lane.ahead = found.through > lane.ahead ? found.through : lane.ahead
+    }
+    const rehearsed = this.#station.state().mode === 'dry-run'
+    const round = { batches, entries, rehearsed, startedMs: performance.now() }
+    const sent = this.#deliver(round)
+    if (batches.some(({ read: { more } }) => more)) this.#readAhead()
     const result = await sent
     for (const [entry, outcome] of known) result.set(entry, outcome)
-    return this.#finish(batches, result, startedMs, probing, entries)
+    return this.#finish(round, result)
   }
 
+  /** Not while probing, and not when lanes are to be taken or given back first. */
   #readAhead(): void {
+    if (this.#station.state().held || this.#leases.unbalanced || this.#stopping) return
     this.#next = this.#read(false)
     this.#next.catch(() => {})
   }
 
-  async #deliver(entries: readonly Entry[]): Promise<Result> {
+  async #deliver({ entries, rehearsed }: Round): Promise<Result> {
     const { db, subscription, owner, rate, abort } = this.#station
     if (entries.length === 0) return new Map()
     rate?.take(entries.length)
-    if (this.#station.state().mode === 'dry-run') return rehearse(subscription.sink, entries)
-    await this.#leases.keep(subscription.callMs + marginMs)
-    const deadlineMs = Math.min(subscription.callMs, this.#leases.leftMs - marginMs)
-    if (deadlineMs <= 0) return new Map()
-    const laneOf = new Map(this.#leases.lanes.map((lane) => [lane.lane, lane]))
+    if (rehearsed) return rehearse(subscription, entries)
+    const lost = new AbortController()
+    this.#leases.onLost = () => lost.abort()
+    const lanes = new Map(this.#leases.lanes.map((lane) => [lane.lane, lane]))
+    const holder = (entry: Entry): HeldLane | undefined => {
+      const lane = lanes.get(entry.lane)
+      return lane !== undefined && this.#leases.lanes.includes(lane) ? lane : undefined
+    }
     return deliver(subscription, entries, {
-      signal: abort,
-      deadlineMs,
+      signal: AbortSignal.any([abort, lost.signal]),
+      deadlineMs: () => this.#deadlineMs(),
+      mine: (entry) => holder(entry) !== undefined,
       called: (events, outcomes, durationMs) =>
         tellCall(this.#station, events, outcomes, durationMs),
-      sending: async ({ lane, event }, note) => {
-        const mine = laneOf.get(lane)
+      sending: async (entry, note) => {
+        const mine = holder(entry)
         if (mine === undefined)
-          throw new HermodError('HMD_LEASE_LOST', `lane ${lane} is no longer held`)
-        await sending(db, subscription.name, owner, mine, event.position, note)
+          throw new HermodError('HMD_LEASE_LOST', `lane ${entry.lane} is no longer held`)
+        await sending(db, subscription.name, owner, mine, entry.event.position, note)
       },
     })
   }
 
-  async #finish(
-    batches: readonly Batch[],
-    result: Result,
-    startedMs: number,
-    probing: boolean,
-    entries: readonly Entry[],
-  ): Promise<boolean> {
+  /** Of the next call: always shorter than what is left of the leases, which are extended first. */
+  async #deadlineMs(): Promise<number> {
+    const { callMs } = this.#station.subscription
+    // A database that does not answer ends nothing yet: the lease still has its time.
+    await this.#leases.keep(callMs + marginMs).catch(() => {})
+    return Math.min(callMs, this.#leases.leftMs - marginMs)
+  }
+
+  async #finish(round: Round, result: Result): Promise<boolean> {
+    const { batches, entries } = round
     const trouble = this.#spendPoison(entries, result) ? undefined : troubleIn(result)
     const { subscription, random } = this.#station
+    const delay = (attempt: number, afterMs: number | undefined) =>
+      nextDelayMs(subscription.retry, attempt, afterMs, random)
     const settlements = batches.map(({ lane, from, read: found }) => {
-      lane.failed = failedAggregates(found, result)
-      const delay = (attempt: number, afterMs: number | undefined) =>
-        nextDelayMs(subscription.retry, attempt, afterMs, random)
+      const { failed, dead } = aftermath(subscription, found, result)
+      lane.ended(failed, dead)
       return settlement(subscription, { ...found, fence: lane.fence, from }, result, delay)
     })
     await this.#settling
     const cut = batches.some(({ read: { through } }, index) => settlements[index]?.to !== through)
-    this.#settling = this.#settle(batches, settlements, startedMs)
+    this.#settling = this.#settle(round, settlements)
     if (cut || trouble !== undefined || this.#doubt) await this.#forget()
+    const tried = entries.some((entry) => result.has(entry))
     if (trouble !== undefined) await this.#troubled(trouble)
-    else await this.#passed(entries.length, probing)
-    return trouble === undefined && (!cut || entries.length > 0)
+    else if (tried) await this.#passed(entries.length)
+    else await this.#breaker.unused()
+    return trouble === undefined && (!cut || tried)
   }
 
-  async #settle(
-    batches: readonly Batch[],
-    settlements: readonly Settlement[],
-    startedMs: number,
-  ): Promise<void> {
+  async #settle(round: Round, settlements: readonly Settlement[]): Promise<void> {
     const { db, subscription, owner, workerName } = this.#station
+    const lanes = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
     const writing = settlements.filter(
       (lane) => lane.to > lane.from || lane.rows.length + lane.done.length + lane.held.length > 0,
     )
+    for (const one of settlements)
+      if (!writing.includes(one)) lanes.get(one.lane)?.settled(one.to, one.beyond)
     if (writing.length === 0) return
-    const elapsedMs = performance.now() - startedMs
+    const elapsedMs = performance.now() - round.startedMs
     const call = { startedAgoMs: elapsedMs, durationMs: elapsedMs, worker: workerName }
     try {
-      const settled = await settle(db, subscription, owner, writing, call)
-      this.#settled(batches, writing, settled)
+      const { rehearsed } = round
+      const settled = await settle(db, subscription, owner, writing, { ...call, rehearsed })
+      for (const one of writing) {
+        if (settled.has(one.lane)) this.#settled(lanes.get(one.lane) as HeldLane, one)
+        else this.#doubt = true
+      }
     } catch (error) {
       // Its COMMIT may have happened: the lanes are read again, never assumed.
       this.#doubt = true
-      notify(this.#station.listener, 'error', {
-        during: 'settle',
-        error,
-        subscription: subscription.name,
-      })
+      const { name } = subscription
+      notify(this.#station.listener, 'error', { during: 'settle', error, subscription: name })
     }
   }
 
-  #settled(
-    batches: readonly Batch[],
-    writing: readonly Settlement[],
-    settled: ReadonlySet<number>,
-  ): void {
-    const lanes = new Map(batches.map(({ lane }) => [lane.lane, lane]))
-    for (const one of writing) {
-      const lane = lanes.get(one.lane) as HeldLane
-      if (settled.has(one.lane)) {
-        lane.settled(one.to, one.beyond)
-        tellRetries(this.#station, one)
-      } else this.#leases.lost([lane], one.sent)
-    }
+  #settled(lane: HeldLane, one: Settlement): void {
+    lane.settled(one.to, one.beyond)
+    tellRetries(this.#station, one)
   }
 
   /** An event that is unavailable by itself, again and again, while others pass, spends an attempt. */
@@ -300,57 +325,36 @@ export class Loop {
     if (entries.length !== 1 || entry === undefined) return false
     const outcome = result.get(entry)
     const lane = this.#leases.lanes.find(({ lane }) => lane === entry.lane)
-    if (lane === undefined || outcome === 'passed' || outcome?.outcome !== 'unavailable')
-      return false
-    const { passes } = this.#station
-    if (passes > lane.passesAtStrike) lane.strikes++
-    lane.passesAtStrike = passes
-    if (lane.strikes < strikesMax) return false
-    lane.strikes = 0
+    if (outcome === 'passed' || outcome?.outcome !== 'unavailable') return false
+    if (!lane?.strike(entry.event.position, this.#station.passes)) return false
     result.set(entry, { ...outcome, outcome: 'retry' })
     return true
   }
 
-  async #troubled(trouble: Trouble): Promise<void> {
-    const { db, subscription, listener } = this.#station
+  async #troubled(trouble: Parameters<Breaker['troubled']>[0]): Promise<void> {
     this.#count = Math.max(1, Math.floor(this.#count / 2))
-    await hold(db, subscription.name, trouble)
-    notify(listener, 'breaker', {
-      subscription: subscription.name,
-      state: 'open',
-      reason: trouble.says,
-    })
-    await this.#station.refresh()
+    await this.#breaker.troubled(trouble)
   }
 
-  async #passed(count: number, probing: boolean): Promise<void> {
+  async #passed(count: number): Promise<void> {
     this.#station.passes += count
     this.#count = Math.min(this.#station.subscription.batch.count, this.#count * 2)
-    if (probing) await this.#recovered()
-  }
-
-  async #recovered(): Promise<void> {
-    const { db, subscription, listener } = this.#station
-    if (await recover(db, subscription.name)) {
-      notify(listener, 'breaker', { subscription: subscription.name, state: 'closed' })
-    }
-    await this.#station.refresh()
+    await this.#breaker.passed()
   }
 
   async #rest(seen: number): Promise<void> {
     const { wake, pollMs, rate, state } = this.#station
+    const { held, probeAtMs } = state()
     await this.#safely(async () => {
       await this.#settling
-      await this.#leases.giveBackIdle()
+      // What was delivered beyond the cursor is known only here: lanes are kept during an outage.
+      if (!held) await this.#leases.giveBackIdle()
       return true
     })
-    const { held, probeAtMs, lanes } = state()
-    const untilProbeMs = held ? Math.max(5, probeAtMs - performance.now()) : pollMs
-    const untilRateMs =
-      rate && this.#leases.lanes.length > 0
-        ? rate.waitMs(this.#leases.lanes.length / lanes)
-        : pollMs
-    await wake.wait(Math.min(pollMs, untilProbeMs, untilRateMs), seen)
+    const probing = held && !this.#nothingToProbe && this.#leases.lanes.length > 0
+    const untilProbeMs = probing ? Math.max(5, probeAtMs - performance.now()) : pollMs
+    const rateMs = this.#leases.lanes.length > 0 ? (rate?.waitMs() ?? 0) : 0
+    await wake.wait(Math.min(pollMs, untilProbeMs, rateMs > 0 ? rateMs : pollMs), seen)
   }
 
   /** An error of the database ends a round, never the loop. */
@@ -368,51 +372,4 @@ export class Loop {
       return false
     }
   }
-}
-
-/** What of a batch goes to the sink; the rest has its outcome already. */
-function toSend({ lane, read: { fresh, due } }: Batch, known: Result): Entry[] {
-  const going = [...due]
-  for (const entry of fresh) {
-    if (entry.mark === 'held') known.set(entry, 'passed')
-    else if (lane.beyond.has(entry.event.position)) known.set(entry, delivered())
-    else if (entry.gone)
-      known.set(entry, rejected({ code: 'HMD_EVENT_UNKNOWN', message: 'the event is gone' }))
-    else going.push(entry)
-  }
-  return going
-}
-
-/** A dry run maps and checks, and sends nothing. */
-function rehearse(sink: Station['subscription']['sink'], entries: readonly Entry[]): Result {
-  return new Map(
-    entries.map((entry) => {
-      const problem = sink.validate?.(entry.event)
-      return [entry, problem === undefined ? delivered() : rejected({ message: problem })]
-    }),
-  )
-}
-
-function troubleIn(result: Result): Trouble | undefined {
-  let worst: Outcome | undefined
-  for (const outcome of result.values()) {
-    if (outcome === 'passed') continue
-    if (outcome.outcome === 'misconfigured') worst = outcome
-    else if (outcome.outcome === 'unavailable' && worst?.outcome !== 'misconfigured') {
-      worst = (outcome.afterMs ?? 0) >= (worst?.afterMs ?? 0) ? outcome : worst
-    }
-  }
-  if (worst === undefined) return undefined
-  const cause = worst.outcome as Trouble['cause']
-  return { cause, says: worst.message ?? worst.code ?? cause, afterMs: worst.afterMs ?? 0 }
-}
-
-function failedAggregates({ fresh, due }: LaneRead, result: Result): Set<string> {
-  const failed = new Set<string>()
-  for (const entry of [...fresh, ...due]) {
-    const outcome = result.get(entry)
-    if (outcome === 'passed' || (outcome !== undefined && outcome.outcome === 'retry'))
-      failed.add(aggregateKey(entry))
-  }
-  return failed
 }

@@ -1,34 +1,56 @@
-/** A token bucket: at most so many events a second, shared between workers by the lanes they hold. */
+/**
+ * A token bucket: at most so many events a second, shared between workers by the lanes they hold.
+ * All claim loops of a subscription in one worker draw from the same bucket.
+ */
 export class Rate {
   readonly #perSecond: number
   readonly #now: () => number
-  #tokens: number
+  readonly #shares = new Map<object, number>()
+  #tokens = 0
   #at: number
 
   constructor(perSecond: number, now: () => number = () => performance.now()) {
     this.#perSecond = perSecond
     this.#now = now
-    this.#tokens = 0
     this.#at = now()
   }
 
-  /** How many may go now. `share` is the part of the lanes held here, 0 to 1. */
-  available(share: number): number {
-    const now = this.#now()
-    const perSecond = this.#perSecond * share
-    const burst = Math.max(1, perSecond / 4)
-    this.#tokens = Math.min(burst, this.#tokens + ((now - this.#at) / 1000) * perSecond)
-    this.#at = now
-    return Math.floor(this.#tokens)
+  /** The part of all lanes that `holder` has now, 0 to 1. */
+  share(holder: object, part: number): void {
+    if (this.#shares.get(holder) === part) return
+    this.#fill()
+    this.#shares.set(holder, part)
+  }
+
+  /** How many may go now. */
+  available(): number {
+    this.#fill()
+    return Math.max(0, Math.floor(this.#tokens))
   }
 
   take(count: number): void {
     this.#tokens -= count
   }
 
-  /** Milliseconds until one may go. */
-  waitMs(share: number): number {
-    const perSecond = Math.max(0.001, this.#perSecond * share)
-    return Math.max(1, Math.ceil(((1 - this.#tokens) / perSecond) * 1000))
+  /** Milliseconds until one may go; 0: one may go now. */
+  waitMs(): number {
+    this.#fill()
+    if (this.#tokens >= 1) return 0
+    return Math.max(1, Math.ceil(((1 - this.#tokens) / Math.max(0.001, this.#speed())) * 1000))
+  }
+
+  #speed(): number {
+    let sum = 0
+    for (const part of this.#shares.values()) sum += part
+    return this.#perSecond * Math.min(1, sum)
+  }
+
+  /** A quarter of a second may be saved up. */
+  #fill(): void {
+    const now = this.#now()
+    const perSecond = this.#speed()
+    const full = Math.max(1, perSecond / 4)
+    this.#tokens = Math.min(full, this.#tokens + ((now - this.#at) / 1000) * perSecond)
+    this.#at = now
   }
 }

@@ -86,8 +86,12 @@ export class Worker {
       let worked = true
       while (worked && performance.now() < untilMs) {
         const numbered = await this.#sequencer.all(untilMs)
-        const turns = await Promise.all(this.#loops.map((loop) => loop.turnUntilIdle(untilMs)))
-        worked = numbered > 0 || turns.some((turned) => turned)
+        // All of them end before lanes are given back, also when one fails.
+        const turns = await Promise.allSettled(
+          this.#loops.map((loop) => loop.turnUntilIdle(untilMs)),
+        )
+        for (const turn of turns) if (turn.status === 'rejected') throw turn.reason
+        worked = numbered > 0 || turns.some((turn) => turn.status === 'fulfilled' && turn.value)
       }
     } finally {
       clearTimeout(cut)

@@ -19,17 +19,17 @@ const placed = (id: string) => ({
 let outbox: Outbox
 let sink: MemorySink
 let sql: postgres.Sql
-let worker: Worker
+let worker: Worker | undefined
 
 beforeAll(async () => {
   sink = memorySink()
   outbox = createOutbox({ pool: db.pool })
   outbox.subscribe('orders', { revision: 1, types: ['order.*'], sink })
-  worker = await outbox.start()
   sql = postgres(db.url, { max: 2 })
+  worker = await outbox.start()
 })
 afterAll(async () => {
-  await worker.stop()
+  await worker?.stop()
   await sql.end()
 })
 

@@ -76,9 +76,12 @@ export async function sqlState(promise: Promise<unknown>): Promise<string | unde
 
 /** Pages read by one statement, found in memory or not. */
 export async function buffersOf(session: Session, sql: string): Promise<number> {
-  const [row] = await session.run(`explain (analyze, buffers, format json) ${sql}`)
-  const [{ Plan: plan }] = row?.['QUERY PLAN'] as [{ Plan: Record<string, number> }]
-  return (plan['Shared Hit Blocks'] ?? 0) + (plan['Shared Read Blocks'] ?? 0)
+  const plans = await value<{ Plan: Record<string, number> }[]>(
+    session,
+    `explain (analyze, buffers, format json) ${sql}`,
+  )
+  const { 'Shared Hit Blocks': hit = 0, 'Shared Read Blocks': read = 0 } = plans[0]?.Plan ?? {}
+  return hit + read
 }
 
 async function ask(on: Asks | Session, sql: string, params: unknown[] = []) {

@@ -35,46 +35,54 @@ export const twoSequencers = defineCase('two-sequencers', async ({ db }) => {
 })
 
 /**
- * A has the lock and is held up before it looks (it needs `step`, which P has locked). B comes
- * meanwhile, and T1, which was open when both began, commits. Whatever B does (return, or wait and
- * go on), no snapshot older than A's may be stored after A's.
+ * A holds the lock; B asks for it while T1 is open, T1 commits, A steps and commits. Whatever B does
+ * (return, or wait and go on), it must not store a snapshot older than A's: T1 would be numbered
+ * again. T2's higher id keeps `xmax` the same, so that nothing else can tell the two apart.
  */
-export const snapshotAfterLock = defineCase('snapshot-after-lock', async ({ db, engine }) => {
-  const clock = await engine.testing.fakeClock(db.pool)
-  const [t1, t2, p, a, b] = [
-    await session(db, 't1'),
-    await session(db, 't2'),
-    await session(db, 'p'),
-    await session(db, 'a'),
-    await session(db, 'b'),
-  ]
-  // A connection's first call would already stop at the type of `step`, before it asks for the lock.
+export const snapshotAfterLock = defineCase('snapshot-after-lock', async ({ db }) => {
+  const [t1, t2] = [await session(db, 't1'), await session(db, 't2')]
+  const [a, b] = [await session(db, 'a'), await session(db, 'b')]
   await step(a)
-  await step(b)
   await t1.begin()
   await emit(t1, 'open meanwhile')
   await emitAlone(t2, 'before')
-  await p.begin()
-  await p.run('lock table outbox.step in access exclusive mode')
-  const late = a.start(STEP)
-  await late.blocked(p)
-  expect(
-    await value(db, `select count(*)::int from pg_locks where locktype = 'advisory' and granted`),
-    'the script: A has the lock and has not looked yet',
-  ).toBe(1)
-  // B would store even an empty window: its clock says that more than a second has passed.
-  await clock.advance(2_000)
-  const other = b.start(STEP)
-  await comesToRest(other)
+  await a.begin()
+  await a.run('select pg_advisory_xact_lock(4841297201)')
+  const late = b.start(STEP)
+  await comesToRest(late)
   await t1.commit()
-  await p.commit()
-  const [first] = await late.promise
-  await other.promise
-  await clock.advance(2_000)
-  await step(db)
+  expect(await step(a)).toBe(2)
+  await a.commit()
+  await late.promise
+  await step(b)
   await holds(db, 'I1', 'I3', 'I5')
-  expect(first?.numbered, 'what committed between the lock and the snapshot').toBe(2)
+  expect(await logged(db)).toEqual(['open meanwhile', 'before'])
 })
+
+/** A has the lock and is held up before it looks: it needs `step`, which P has locked. */
+export const snapshotAfterPause = defineCase(
+  'snapshot-after-lock: held up in between',
+  async ({ db }) => {
+    const [t1, p] = [await session(db, 't1'), await session(db, 'p')]
+    const [a, b] = [await session(db, 'a'), await session(db, 'b')]
+    // A connection's first call would already stop at the type of `step`, before it has the lock.
+    await step(a)
+    await step(b)
+    await t1.begin()
+    await emit(t1, 'open meanwhile')
+    await p.begin()
+    await p.run('lock table outbox.step in access exclusive mode')
+    const late = a.start(STEP)
+    await late.blocked(p)
+    expect(await endsUnblocked(b.start(STEP), 'a second sequencer')).toEqual([])
+    await t1.commit()
+    await p.commit()
+    const [first] = await late.promise
+    expect(first?.numbered, 'what committed between the lock and the snapshot').toBe(1)
+    expect(await step(b)).toBe(0)
+    await holds(db, 'I1', 'I3', 'I5')
+  },
+)
 
 export const stepKilled = defineCase('step-killed', async ({ db }) => {
   const producer = await session(db, 'producer')

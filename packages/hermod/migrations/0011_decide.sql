@@ -1,0 +1,119 @@
+-- What an operator decides: retry, discard. Each is taken under the lane's lock, which the caller holds, and recorded by
+-- the caller in one audit row.
+--
+--   dead, unknown, retrying ──retry──▶ retrying ──delivered──▶ walks on to the next event of its aggregate
+--   dead, unknown, retrying, pending ──discard──▶ discarded; what it held back goes on the same way
+
+-- Replaces claim's: since dead letters can be retried, an ordered aggregate may have several open rows. Only the earliest
+-- is read; the others wait until it is gone.
+create or replace function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamptz)
+returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at float8,
+  names text, aggregate_id text, key text, headers json, payload json)
+language sql
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+  with due as materialized (
+    select d.* from outbox.delivery d
+     where d.subscription = (s).name and d.lane = any (lanes) and d.next_attempt_at <= now
+       and not ((s).ordered and not (s).coalesced and exists (
+         select from outbox.delivery o where o.subscription = d.subscription and o.lane = d.lane and o.hash = d.hash
+            and o.aggregate_type = d.aggregate_type and o.aggregate_id = d.aggregate_id and o.pos < d.pos and o.state <> 'delivered'
+            and (o.state in ('pending', 'retrying', 'sending') or (o.state = 'dead' and (s).dead_holds and not (s).ledger))))
+     order by d.next_attempt_at, d.pos limit count_max
+  ), sized as (
+    select d.*, e.version as e_version, e.created_at as e_created_at, e.type as e_type, e.key as e_key, e.headers as e_headers, e.payload as e_payload,
+           coalesce(sum(e.bytes) over (order by d.next_attempt_at, d.pos), 0) - coalesce(e.bytes, 0) as before
+      from due d left join outbox.event e on e.id = d.event_id
+  )
+  select z.lane, z.pos, z.event_id, 0::smallint, 'due ' || z.attempts,
+         coalesce(z.e_version, (z.event ->> 'version')::smallint),
+         date_part('epoch', coalesce(z.e_created_at, (z.event ->> 'created_at')::timestamptz)),
+         coalesce(z.e_type, z.event ->> 'type') || ' ' || z.aggregate_type, z.aggregate_id, coalesce(z.e_key, z.event ->> 'key'),
+         coalesce(z.correction -> 'headers', z.e_headers, z.event -> 'headers'),
+         coalesce(z.correction -> 'payload', z.e_payload, z.event -> 'payload')
+    from sized z where z.before < bytes_max order by z.pos
+$$;
+
+-- An event of the aggregate after this row's that was delivered: sending this one now would undo it. Null: none.
+create function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) returns bigint
+language sql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off as $$
+  select g.pos
+    from outbox.setting t
+   cross join lateral outbox.cursor_of((d).subscription, (d).lane) c
+    join outbox.log g on g.lane = outbox.lane_of((d).hash, t.lanes)
+    join outbox.event e on e.id = g.event_id
+   where ((s).ordered or (s).coalesced) and g.pos > (d).pos and g.pos <= c.pos and g.hash = (d).hash
+     and e.aggregate_type = (d).aggregate_type and e.aggregate_id = (d).aggregate_id
+     and exists (select from (select f.types, f.aggregates from outbox.filter f
+                               where f.subscription = (d).subscription and f.from_pos < g.pos order by f.from_pos desc limit 1) f
+                  where outbox.matches(f.types, e.type) and (f.aggregates is null or e.aggregate_type = any (f.aggregates)))
+     and not exists (select from outbox.delivery x where x.subscription = (d).subscription and x.lane = (d).lane
+                        and x.pos = g.pos and x.state <> 'delivered')
+     and not exists (select from outbox.delivery o where not (s).ledger and o.subscription = (d).subscription and o.lane = (d).lane
+                        and o.hash = (d).hash and o.aggregate_type = (d).aggregate_type and o.aggregate_id = (d).aggregate_id and o.state <> 'delivered'
+                        and o.pos < g.pos and (o.state = 'retrying' or (o.state = 'dead' and (s).dead_holds)))
+   order by g.pos limit 1
+$$;
+
+-- A call may be under way with this row: its result must not count, and whoever takes the lane next sends again. The
+-- owner stays, so that the next one waits out the call of the old. A ledger needs none of it: its rows are checked right
+-- before the effect.
+create function outbox.interrupt(s outbox.subscription, d outbox.delivery) returns boolean
+language plpgsql as $$
+begin
+  if s.ledger or d.next_attempt_at is null or d.next_attempt_at > outbox.clock() then
+    return false;
+  end if;
+  update outbox.lane l set lease_until = '-infinity', fence = l.fence + 1
+   where l.subscription = s.name and l.lane = d.lane and l.owner is not null and l.lease_until > outbox.clock();
+  return found;
+end $$;
+
+-- Given up. What was held behind it goes on.
+create function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text) returns void
+language plpgsql as $$
+declare
+  up_to bigint := (select c.pos from outbox.cursor_of(s.name, d.lane) c);
+begin
+  perform outbox.interrupt(s, d);
+  update outbox.delivery x set state = 'discarded', next_attempt_at = null, reason = why, updated_at = outbox.clock()
+   where x.subscription = s.name and x.lane = d.lane and x.pos = d.pos;
+  if s.ledger or not (d.state = 'retrying' or (d.state = 'dead' and s.dead_holds)) then
+    return;
+  elsif s.coalesced then
+    perform outbox.walk_to_newest(d, up_to);
+  elsif s.ordered then
+    perform outbox.walk_on(d, up_to, true);
+  end if;
+end $$;
+
+-- Many rows, each read again right before: the one before it may have closed or released it.
+create function outbox.decide(sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text,
+  out done bigint[], out superseded bigint[])
+language plpgsql as $$
+declare
+  s outbox.subscription;
+  d outbox.delivery;
+  t record;
+begin
+  done := '{}';
+  superseded := '{}';
+  select * into s from outbox.subscription x where x.name = sub;
+  for t in select * from unnest(decide.lanes, decide.positions) as u(lane, pos) order by u.pos loop
+    select * into d from outbox.delivery x where x.subscription = sub and x.lane = t.lane and x.pos = t.pos;
+    continue when d.pos is null or not d.state = any (decide.states);
+    if verb = 'discard' then
+      perform outbox.discard_row(s, d, why);
+    elsif not forced and outbox.newer_delivered(s, d) is not null then
+      superseded := superseded || t.pos;
+      continue;
+    else
+      -- A new budget of attempts; when it first failed, and what was tried, stays.
+      update outbox.delivery x set state = 'retrying', attempts = 0, next_attempt_at = outbox.clock(), updated_at = outbox.clock()
+       where x.subscription = sub and x.lane = t.lane and x.pos = t.pos;
+    end if;
+    done := done || t.pos;
+  end loop;
+end $$;

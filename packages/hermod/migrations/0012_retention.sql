@@ -1,0 +1,313 @@
+-- retention: what is old and needed by nobody goes, leaf by leaf, each time with one row in `audit`.
+
+-- Positions up to here were given before `days` ago.
+create function outbox.old_pos(days numeric) returns bigint
+language sql as $$ select s.pos from outbox.step s where s.at <= outbox.clock() - days * interval '1 day' order by s.at desc, s.id desc limit 1 $$;
+
+-- Why a log leaf must stay; null: it may go. A quiet cursor behind it does not hold it, only unread rows of its own lane do.
+create function outbox.log_holder(of_name text, to_value bigint, days numeric) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if outbox.last_value('log') < to_value - 1 then
+    return 'in use';
+  elsif coalesce(outbox.old_pos(days), 0) < to_value - 1 then
+    return 'young';
+  end if;
+  return coalesce(outbox.log_reader(of_name, to_value), outbox.log_follower(of_name, to_value));
+end $$;
+
+create function outbox.log_reader(of_name text, to_value bigint) returns text
+language plpgsql as $$
+declare
+  found text;
+begin
+  select 'kept for ' || k.holder into found from outbox.keep k where k.pos < to_value - 1 order by k.pos limit 1;
+  if found is not null then
+    return found;
+  end if;
+  execute format($q$
+    select 'unread by ' || s.name from outbox.subscription s
+      join outbox.lane l on l.subscription = s.name
+     cross join lateral outbox.cursor_of(s.name, l.lane) c
+     where exists (select from outbox.setting t cross join generate_series(0, t.lanes - 1) i
+                    cross join lateral (select from outbox.%1$I g where g.lane = i and g.pos > c.pos limit 1) n
+                    where s.lanes = 1 or i = l.lane)
+     limit 1 $q$, of_name) into found;
+  return found;
+end $$;
+
+-- Followers of an aggregate that waits have no rows of their own: only the log knows them.
+create function outbox.log_follower(of_name text, to_value bigint) returns text
+language plpgsql as $$
+declare
+  found text;
+begin
+  execute format($q$
+    select 'followers wait behind a failed event of ' || s.name from outbox.delivery d
+      join outbox.subscription s on s.name = d.subscription
+      join outbox.%1$I g on g.hash = d.hash and g.pos > d.pos
+     where d.pos < $1 and s.ordered and not s.ledger and (d.state = 'retrying' or d.state = 'dead' and s.dead_holds)
+       and g.pos <= (select c.pos from outbox.cursor_of(s.name, d.lane) c)
+     limit 1 $q$, of_name) into found using to_value;
+  return found;
+end $$;
+
+-- Does the leaf hold an event that was not committed in this snapshot? Rows that a rebase numbered do not count.
+create function outbox.has_unseen(of_name text, seen pg_snapshot) returns boolean
+language plpgsql as $$
+declare
+  found boolean;
+begin
+  execute format('select exists (select from outbox.%I e where ($1 is null or e.xid >= pg_snapshot_xmin($1) and not pg_visible_in_snapshot(e.xid, $1))
+    and e.id > (select t.fenced_id from outbox.setting t))', of_name) into found using seen;
+  return found;
+end $$;
+
+create function outbox.lacks_copy(from_value bigint, to_value bigint) returns boolean
+language sql as $$
+  select exists (select from outbox.delivery d where d.event_id >= from_value and d.event_id < to_value
+                    and d.event is null and d.state not in ('delivered', 'discarded'))
+$$;
+
+-- Why an event leaf must stay; null: it may go. In this order: an event goes from unnumbered to scheduled to the log.
+create function outbox.event_holder(of_name text, from_value bigint, to_value bigint, seen pg_snapshot) returns text
+language plpgsql as $$
+begin
+  if outbox.last_value('event') < to_value - 1 then
+    return 'in use';
+  elsif outbox.has_unseen(of_name, seen) then
+    return 'not numbered yet';
+  elsif exists (select from outbox.scheduled s where s.event_id >= from_value and s.event_id < to_value) then
+    return 'scheduled';
+  elsif exists (select from outbox.log g where g.event_id >= from_value and g.event_id < to_value) then
+    return 'in the log';
+  end if;
+  return case when outbox.lacks_copy(from_value, to_value) then 'open deliveries without a copy' end;
+end $$;
+
+-- Rows never hold a leaf: what is open keeps the event itself. Returns how many were copied.
+create function outbox.copy_open(from_value bigint, to_value bigint, rows_max integer) returns integer
+language plpgsql as $$
+declare
+  copied integer;
+begin
+  -- Written as text: what is null is left out, and the payload keeps its bytes.
+  update outbox.delivery d set event = ('{' || concat_ws(',', '"version":' || e.version, '"created_at":' || to_json(e.created_at),
+           '"type":' || to_json(e.type), '"key":' || to_json(e.key), '"headers":' || e.headers, '"payload":' || e.payload) || '}')::json
+    from outbox.event e
+   where e.id = d.event_id and d.event is null and (d.subscription, d.lane, d.pos) in (
+     select o.subscription, o.lane, o.pos from outbox.delivery o where o.event_id >= from_value and o.event_id < to_value
+        and o.event is null and o.state not in ('delivered', 'discarded') limit rows_max);
+  get diagnostics copied = row_count;
+  return copied;
+end $$;
+
+-- The range of ids in a leaf: its bounds, or what a default leaf holds now.
+create function outbox.leaf_range(of_parent text, of_name text, out from_value bigint, out to_value bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  select p.from_value, p.to_value into from_value, to_value from outbox.partition p where p.parent = of_parent and p.name = of_name;
+  if from_value is null then
+    execute format('select min(t.id), max(t.id) + 1 from outbox.%I t', of_name) into from_value, to_value;
+  end if;
+end $$;
+
+-- Empties one leaf if nothing holds it. 'emptied', 'empty', 'busy', or why it stays. The conditions that a commit could still
+-- change are checked again under the leaf's lock: a transaction older than the retention may have written into it.
+create function outbox.empty_leaf(of_parent text, of_name text, days numeric) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $$
+declare
+  leaf   regclass := (select p.leaf from outbox.partition p where p.parent = of_parent and p.name = of_name);
+  bounds record;
+  seen   pg_snapshot;
+  holder text;
+  rows   bigint;
+begin
+  if not outbox.lock_leaf(of_name) then
+    return 'busy';
+  end if;
+  select coalesce(s.previous, s.snapshot) into seen from outbox.step s order by s.id desc limit 1;
+  select * into bounds from outbox.leaf_range(of_parent, of_name);
+  if bounds.from_value is null then
+    return 'empty';
+  end if;
+  holder := case of_parent
+    when 'log' then outbox.log_holder(of_name, bounds.to_value, days)
+    when 'event' then outbox.event_holder(of_name, bounds.from_value, bounds.to_value, seen)
+    else outbox.attempt_holder(of_name, bounds.to_value, days) end;
+  if holder is not null then
+    return holder;
+  end if;
+  execute format('select count(*) from %s', leaf) into rows;
+  if outbox.long_held(array[leaf]) then
+    return 'busy';
+  end if;
+  execute format('lock table only %s in access exclusive mode', leaf);
+  holder := case of_parent
+    when 'log' then outbox.log_reader(of_name, bounds.to_value)
+    when 'event' then case when outbox.has_unseen(of_name, seen) or outbox.lacks_copy(bounds.from_value, bounds.to_value) then 'changed meanwhile' end
+    else outbox.attempt_holder(of_name, bounds.to_value, days) end;
+  if holder is not null then
+    raise exception using errcode = 'lock_not_available'; -- gives the lock back
+  end if;
+  execute format('truncate only %s', leaf);
+  insert into outbox.leaf as l (name, emptied_at) values (of_name, outbox.clock()) on conflict (name) do update set emptied_at = excluded.emptied_at;
+  perform outbox.audit_policy('retention.' || of_parent, null, of_name, rows);
+  return 'emptied';
+exception when lock_not_available then
+  return coalesce(holder, 'busy');
+end $$;
+
+create function outbox.attempt_holder(of_name text, to_value bigint, days numeric) returns text
+language plpgsql as $$
+declare
+  young boolean;
+begin
+  if outbox.last_value('attempt') < to_value - 1 then
+    return 'in use';
+  end if;
+  execute format('select exists (select from outbox.%I a where a.started_at > $1)', of_name) into young using outbox.clock() - days * interval '1 day';
+  return case when young then 'young' end;
+end $$;
+
+-- A configured policy is a decision too: one row, with a request id of its own.
+create function outbox.audit_policy(of_action text, of_subscription text, what text, rows bigint) returns void
+language sql as $$
+  insert into outbox.audit (request_id, actor, action, subscription, reason, count)
+  values ('retention:' || gen_random_uuid(), 'policy', of_action, of_subscription, what, rows)
+$$;
+
+-- Drops a leaf that was emptied before and still is. The parent's lock is waited for shortly, the others not at all.
+create function outbox.drop_leaf(of_parent text, of_name text) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $$
+declare
+  leaf   regclass := (select p.leaf from outbox.partition p where p.parent = of_parent and p.name = of_name and p.to_value is not null);
+  spare  regclass := to_regclass(format('outbox.%I', of_parent || '_default'));
+  filled boolean;
+begin
+  if leaf is null or not outbox.lock_leaf(of_name) or outbox.long_held(array[leaf, spare, format('outbox.%I', of_parent)::regclass]) then
+    return 'busy';
+  end if;
+  execute format('lock table only outbox.%I in access exclusive mode', of_parent);
+  execute format('lock table only %s in access exclusive mode nowait', leaf);
+  if spare is not null then
+    execute format('lock table only %s in access exclusive mode nowait', spare);
+  end if;
+  execute format('select exists (select from %s)', leaf) into filled;
+  if filled then
+    -- Written by a transaction that got its id long ago: an ordinary leaf again.
+    update outbox.leaf l set emptied_at = null where l.name = of_name;
+    return 'filled again';
+  end if;
+  execute format('drop table %s', leaf);
+  delete from outbox.leaf l where l.name = of_name;
+  return 'dropped';
+exception when lock_not_available then
+  return 'busy';
+end $$;
+
+-- Every leaf with what may be done about it, oldest first.
+create function outbox.leaves() returns table (parent text, name text, from_value bigint, to_value bigint, closed boolean,
+  frozen boolean, archived_as text, emptied boolean)
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  select p.parent, p.name, p.from_value, p.to_value, p.to_value is not null and outbox.last_value(p.parent) >= p.to_value - 1,
+         l.frozen_at is not null, l.archived_as, l.emptied_at is not null and p.to_value is not null
+    from outbox.partition p left join outbox.leaf l on l.name = p.name
+   order by p.parent, p.from_value nulls last
+$$;
+
+-- Dead letters, receipts and what was given up, lane by lane under its lock. Followers held behind a dead letter are
+-- released before it goes: nothing undelivered is lost with it.
+create function outbox.prune_deliveries(days numeric, rows_max integer) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $$
+declare
+  cutoff timestamptz := outbox.clock() - days * interval '1 day';
+  at     record;
+  d      outbox.delivery;
+  total  bigint := 0;
+  n      bigint;
+begin
+  for at in
+    select s.name, s.ordered and s.dead_holds and not s.coalesced and not s.ledger as holds, w.state, l.lane
+      from outbox.subscription s join outbox.lane l on l.subscription = s.name
+     cross join unnest(array['dead', 'unknown', 'delivered', 'discarded']) as w(state)
+     where exists (select from outbox.delivery x where x.subscription = s.name and x.state = w.state and x.updated_at < cutoff and x.lane = l.lane)
+     order by s.name, l.lane
+  loop
+    exit when total >= rows_max;
+    perform from outbox.lane l where l.subscription = at.name and l.lane = at.lane for update skip locked;
+    continue when not found;
+    n := 0;
+    for d in select * from outbox.delivery x where x.subscription = at.name and x.state = at.state and x.lane = at.lane
+                and x.updated_at < cutoff order by x.pos limit rows_max - total loop
+      if at.holds and at.state = 'dead' then
+        perform outbox.walk_on(d, (select c.pos from outbox.cursor_of(at.name, at.lane) c), false);
+      else
+        delete from outbox.delivery x where x.subscription = d.subscription and x.lane = d.lane and x.pos = d.pos;
+      end if;
+      n := n + 1;
+    end loop;
+    total := total + n;
+    if n > 0 then
+      perform outbox.audit_policy('retention.delivery', at.name, format('%s in lane %s', at.state, at.lane), n);
+    end if;
+  end loop;
+  return total;
+end $$;
+
+-- Small leftovers, a bounded number of each; the caller comes back while there are more.
+create function outbox.prune(event_days numeric, delivery_days numeric, key_days numeric, rows_max integer)
+returns table (what text, rows bigint)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  now timestamptz := outbox.clock();
+begin
+  if not pg_try_advisory_xact_lock(1212370246, outbox.hash('upkeep', 'pruning')) then
+    return;
+  end if;
+  return query select 'deliveries', outbox.prune_deliveries(delivery_days, rows_max);
+  with old as (select i.key from outbox.idempotency i where i.created_at < now - key_days * interval '1 day' limit rows_max for update skip locked),
+       gone as (delete from outbox.idempotency i using old where i.key = old.key returning 1)
+  select 'keys', count(*) into what, rows from gone; return next;
+  with old as (select i.consumer, i.message_id from outbox.inbox i where i.at < now - delivery_days * interval '1 day' limit rows_max for update skip locked),
+       gone as (delete from outbox.inbox i using old where i.consumer = old.consumer and i.message_id = old.message_id returning 1)
+  select 'inbox', count(*) into what, rows from gone; return next;
+  -- The newest step always stays: the next one starts from it.
+  with gone as (delete from outbox.step s where s.id in (
+         select o.id from outbox.step o where o.at < now - (event_days + 1) * interval '1 day'
+            and o.id < (select max(m.id) from outbox.step m) order by o.at limit rows_max) returning 1)
+  select 'steps', count(*) into what, rows from gone; return next;
+  with gone as (delete from outbox.cursor c using outbox.lane l cross join lateral outbox.cursor_of(l.subscription, l.lane) n
+         where c.subscription = l.subscription and c.lane = l.lane and (c.fence, c.pos) < (n.fence, n.pos) returning 1)
+  select 'cursors', count(*) into what, rows from gone; return next;
+  with gone as (delete from outbox.shadow c using outbox.lane l cross join lateral outbox.shadow_of(l.subscription, l.lane) n
+         where c.subscription = l.subscription and c.lane = l.lane and (c.fence, c.pos) < (n.fence, n.pos) returning 1)
+  select 'shadows', count(*) into what, rows from gone; return next;
+  with gone as (delete from outbox.worker w where w.heartbeat_at < now - interval '1 day' returning 1)
+  select 'workers', count(*) into what, rows from gone; return next;
+end $$;
+
+-- What each subscription keeps from going: the first position it has not read, and the bytes of old leaves from there on.
+create function outbox.retention_report(days numeric default 7)
+returns table (subscription text, first_pos bigint, since timestamptz, held_leaves integer, held_bytes bigint, served_at timestamptz, mode text)
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  select s.name, f.pos, e.created_at, b.leaves::integer, b.bytes, s.served_at, s.mode
+    from outbox.subscription s
+   cross join lateral (
+     select n.pos, n.event_id from outbox.setting t cross join generate_series(0, t.lanes - 1) i
+       join outbox.lane l on l.subscription = s.name and (s.lanes = 1 or l.lane = i)
+      cross join lateral outbox.cursor_of(s.name, l.lane) c
+      cross join lateral (select g.pos, g.event_id from outbox.log g where g.lane = i and g.pos > c.pos order by g.pos limit 1) n
+      order by n.pos limit 1) f
+    left join outbox.event e on e.id = f.event_id
+   cross join lateral (
+     select count(*) as leaves, coalesce(sum(pg_total_relation_size(p.leaf)), 0)::bigint as bytes from outbox.partition p
+      where f.pos <= outbox.old_pos(days)
+        and (p.parent = 'log' and p.to_value > f.pos and p.to_value - 1 <= outbox.old_pos(days)
+          or p.parent = 'event' and p.to_value > f.event_id and p.to_value <= outbox.last_value('event') + 1
+             and (select n.created_at from outbox.event n where n.id < p.to_value order by n.id desc limit 1) <= outbox.clock() - days * interval '1 day')) b
+   order by b.bytes desc, s.name
+$$;
+
+revoke execute on function outbox.log_holder, outbox.leaf_range, outbox.empty_leaf, outbox.drop_leaf, outbox.leaves, outbox.prune_deliveries, outbox.prune,
+  outbox.retention_report from public;

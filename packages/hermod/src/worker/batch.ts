@@ -1,0 +1,85 @@
+/** One read of one lane on its way through a claim loop: what of it is sent, and what came of it. */
+import type { Entry, LaneRead } from '../flow/claim.ts'
+import { holdsBack, problemIn, type Result, waitsInLine } from '../flow/deliver.ts'
+import type { Trouble } from '../flow/hold.ts'
+import { aggregateKey } from '../flow/settle.ts'
+import type { ResolvedSubscription } from '../options.ts'
+import { delivered, type Outcome, rejected } from '../sinks/sink.ts'
+import type { HeldLane } from './lane.ts'
+
+export interface Batch {
+  readonly lane: HeldLane
+  readonly from: bigint
+  readonly read: LaneRead
+}
+
+/** What of a batch goes to the sink; the rest has its outcome already. */
+export function toSend({ lane, read: { fresh, due } }: Batch, known: Result): Entry[] {
+  const going = [...due]
+  for (const entry of fresh) {
+    if (entry.mark === 'held') known.set(entry, 'passed')
+    else if (lane.beyond.has(entry.event.position)) known.set(entry, delivered())
+    else if (entry.gone)
+      known.set(entry, rejected({ code: 'HMD_EVENT_UNKNOWN', message: 'the event is gone' }))
+    else going.push(entry)
+  }
+  return going
+}
+
+export function moved({ from, read: { through } }: Batch): boolean {
+  return through > from
+}
+
+/** Exactly one event, for a probe: a retry that is due, else the next one. */
+export function oneOf(batch: Batch): Batch | undefined {
+  const [first] = toSend(batch, new Map())
+  if (first === undefined) return undefined
+  const { read } = batch
+  if (first.mark === 'due')
+    return { ...batch, read: { ...read, due: [first], fresh: [], through: batch.from } }
+  const fresh = read.fresh.filter(({ event }) => event.position <= first.event.position)
+  return { ...batch, read: { ...read, due: [], fresh, through: first.event.position } }
+}
+
+/** A dry run maps and checks, and sends nothing. */
+export function rehearse({ sink }: ResolvedSubscription, entries: readonly Entry[]): Result {
+  return new Map(
+    entries.map((entry) => {
+      const problem = problemIn(sink, entry)
+      return [entry, problem === undefined ? delivered() : rejected({ message: problem })]
+    }),
+  )
+}
+
+/** What keeps the destination as a whole from being used, if anything. */
+export function troubleIn(result: Result): Trouble | undefined {
+  let worst: Outcome | undefined
+  for (const outcome of result.values()) {
+    if (outcome === 'passed') continue
+    if (outcome.outcome === 'misconfigured') worst = outcome
+    else if (outcome.outcome === 'unavailable' && worst?.outcome !== 'misconfigured') {
+      worst = (outcome.afterMs ?? 0) >= (worst?.afterMs ?? 0) ? outcome : worst
+    }
+  }
+  if (worst === undefined) return undefined
+  const cause = worst.outcome as Trouble['cause']
+  return { cause, says: worst.message ?? worst.code ?? cause, afterMs: worst.afterMs ?? 0 }
+}
+
+/** Aggregates whose next event waits, and those with a new dead letter that holds nothing back. */
+export function aftermath(
+  subscription: ResolvedSubscription,
+  { fresh, due }: LaneRead,
+  result: Result,
+): { failed: Set<string>; dead: Set<string> } {
+  const failed = new Set<string>()
+  const dead = new Set<string>()
+  if (!waitsInLine(subscription)) return { failed, dead }
+  for (const entry of [...fresh, ...due]) {
+    const outcome = result.get(entry)
+    if (outcome === undefined) continue
+    if (outcome === 'passed' || holdsBack(subscription, outcome)) failed.add(aggregateKey(entry))
+    else if (outcome.outcome === 'rejected') dead.add(aggregateKey(entry))
+  }
+  return { failed, dead }
+}

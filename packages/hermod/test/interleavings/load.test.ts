@@ -1,0 +1,11 @@
+// Cases with much of something: one huge commit, a queue of notifications that is full.
+
+import { exerciseCases } from '../../../../test/support/case.ts'
+import { hugeTransaction } from './cases/huge.ts'
+import { notifyQueueFull } from './cases/notify-queue.ts'
+
+// 64 pages are the least a server accepts (PostgreSQL 17 and newer).
+exerciseCases([hugeTransaction, notifyQueueFull], {
+  ownCluster: true,
+  settings: { max_notify_queue_pages: '64' },
+})

@@ -1,0 +1,151 @@
+// Sabotages of numbering and emitting.
+
+import * as cost from '../../../packages/hermod/test/interleavings/cases/cost.ts'
+import * as fresh from '../../../packages/hermod/test/interleavings/cases/fresh-payload.ts'
+import * as numbering from '../../../packages/hermod/test/interleavings/cases/numbering.ts'
+import * as stepping from '../../../packages/hermod/test/interleavings/cases/stepping.ts'
+import type { Patch, Sabotage } from '../sabotage.ts'
+
+const step = (find: string, replace: string): Patch => ({
+  file: 'migrations/0003_sequence.sql',
+  find,
+  replace,
+})
+
+const tryLock = 'if not pg_try_advisory_xact_lock(4841297201) then'
+const takeSnapshot = 'select pg_current_snapshot() into cur;'
+const lateBranch = 'select b.* from outbox.event b where b.xid = any (late)'
+const firstNumbering = `row_number() over (order by h.id), h.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
+    from (select e.id, e.type, e.aggregate_type, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
+            from (select w.id, w.type, w.aggregate_type, w.aggregate_id from (`
+
+export const sabotages: readonly Sabotage[] = [
+  {
+    name: 'no-late-branch',
+    says: 'what was in progress at the previous step is not looked at again',
+    patches: [step(lateBranch, 'select b.* from outbox.event b where false')],
+    caughtBy: numbering.lateCommit,
+    red: /events of the late commit/,
+  },
+  {
+    name: 'no-lock',
+    says: 'a step without its advisory lock',
+    patches: [step(tryLock, 'if false then')],
+    caughtBy: stepping.twoSequencers,
+    red: /a second sequencer: waits for a lock/,
+  },
+  {
+    name: 'snapshot-with-lock',
+    says: 'lock and snapshot in one statement',
+    patches: [
+      step(
+        `${tryLock}\n    return;\n  end if;`,
+        'select pg_current_snapshot() into cur from pg_advisory_xact_lock(4841297201);',
+      ),
+      step(takeSnapshot, ''),
+    ],
+    caughtBy: stepping.snapshotAfterLock,
+    red: /I5: events with more than one position/,
+  },
+  {
+    name: 'xmax-is-next',
+    says: 'every id handed out and not in xip counts as finished',
+    patches: [
+      step(
+        takeSnapshot,
+        `select format('%s:%s:%s', pg_snapshot_xmin(s), pg_current_xact_id(),
+           (select string_agg(x::text, ',' order by x) from pg_snapshot_xip(s) x))::pg_snapshot into cur from pg_current_snapshot() s;`,
+      ),
+    ],
+    caughtBy: numbering.xidAtXmax,
+    red: /events of ids at or above xmax/,
+  },
+  {
+    name: 'order-by-xid',
+    says: 'positions by (xid, id)',
+    patches: [
+      step(
+        firstNumbering,
+        firstNumbering.replace(
+          'h.id',
+          '(select x.xid from outbox.event x where x.id = h.id), h.id',
+        ),
+      ),
+    ],
+    caughtBy: numbering.xidBeforeRow,
+    red: /I3: events of an aggregate that are out of order/,
+  },
+  {
+    name: 'order-left-to-joins',
+    says: 'positions in the order rows happen to arrive',
+    patches: [step(firstNumbering, firstNumbering.replace('(order by h.id)', '()'))],
+    caughtBy: cost.littleMemory,
+    red: /I3: events of an aggregate that are out of order/,
+  },
+  {
+    name: 'row-xmin',
+    says: "the row's own xmin instead of the top-level transaction",
+    patches: [
+      step(
+        'select a.* from outbox.event a\n                     where a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)',
+        `select a.* from outbox.event a where a.xmin::text::xid8 >= pg_snapshot_xmax(lower)
+            and a.xmin::text::xid8 < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xmin::text::xid8, upper)`,
+      ),
+      step(lateBranch, lateBranch.replace('b.xid', 'b.xmin::text::xid8')),
+    ],
+    caughtBy: numbering.savepointRollback,
+    red: /events that survive savepoints/,
+  },
+  {
+    name: 'own-xid-unchecked',
+    says: 'a step inside a transaction that has written',
+    patches: [step('if pg_current_xact_id_if_assigned() is not null then', 'if false then')],
+    caughtBy: stepping.stepInWriter,
+    red: /instead of rejecting/,
+  },
+  {
+    name: 'cache-unchecked',
+    says: 'ids handed out in blocks',
+    patches: [
+      step(
+        `if (select s.seqcache from pg_catalog.pg_sequence s where s.seqrelid = 'outbox.event_id'::regclass) <> 1 then`,
+        'if false then',
+      ),
+    ],
+    caughtBy: stepping.sequenceCache,
+    red: /a step with cached ids/,
+  },
+  {
+    name: 'async-step',
+    says: 'a step with synchronous_commit = off',
+    patches: [step(`perform set_config('synchronous_commit', 'on', true);`, '')],
+    caughtBy: cost.flushLsnAfterStep,
+    red: /synchronous_commit of a step/,
+  },
+  {
+    name: 'lock-ignored',
+    says: 'outbox.lock does nothing',
+    patches: [
+      {
+        file: 'migrations/0002_emit.sql',
+        find: 'perform pg_advisory_xact_lock(1212370244, h);',
+        replace: 'null;',
+      },
+    ],
+    caughtBy: fresh.stalePayloadLocked,
+    red: /it never blocked/,
+  },
+  {
+    name: 'payload-not-loaded',
+    says: "load gives the event's payload",
+    patches: [
+      {
+        file: 'src/flow/deliver.ts',
+        find: 'entry.event = withRow(entry.event, rows.get(entry.event.aggregateId))',
+        replace: 'rows.get(entry.event.aggregateId)',
+      },
+    ],
+    caughtBy: fresh.stalePayloadLoaded,
+    red: /loaded at delivery/,
+  },
+]
