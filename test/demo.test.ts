@@ -61,7 +61,7 @@ describe('npm start', () => {
     expect(output).toContain('(will be deleted on exit)')
     expect(output).toContain('search is held: search does not answer')
     expect(output).toContain('search answers again')
-    expect(output).toMatch(/in +\d+\.\d\/s {2}out +\d+\.\d\/s {2}position \d+/)
+    expect(output).toMatch(/in +[1-9]\d*\.\d\/s {2}out +[1-9]\d*\.\d\/s {2}position \d+/)
     expect(output).toMatch(/search ok: \d+ waiting, 0 dead {2}\| {2}mail ok: \d+ waiting, 0 dead/)
     expect(output).toMatch(/stopped in \d+\.\d s: producer, worker, database\n$/)
     await ended(portOf(output))

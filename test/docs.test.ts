@@ -136,6 +136,21 @@ describe('the reference of options', () => {
   }
 })
 
+describe('the guarantees', () => {
+  const page = markdown.find(({ path }) => path === 'docs/guarantees.md')?.text ?? ''
+  const proofs = [...page.matchAll(/\b(?:Proved|Shown) by ((?:`[^`]+`|[\s,]|and)+)/g)]
+  const cases = proofs.flatMap(([, list = '']) => [...list.matchAll(/`([a-z0-9-]+)`/g)])
+  const tests = readTree().filter(({ path }) => /(^|\/)test\/.*\.ts$/.test(path))
+
+  it('name tests that exist', () => {
+    expect(cases.length).toBeGreaterThan(20)
+    const missing = cases
+      .map(([, name]) => name)
+      .filter((name) => !tests.some(({ text }) => text.includes(`'${name}'`)))
+    expect([...new Set(missing)]).toEqual([])
+  })
+})
+
 describe('the first program', () => {
   it('examples/first-event is the code of its guide', () => {
     const guide = markdown.find(({ path }) => path === 'docs/guides/first-event.md')?.text ?? ''

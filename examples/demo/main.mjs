@@ -1,6 +1,7 @@
 // `npm start` until the server exists: an embedded PostgreSQL, a producer, a worker with two
 // subscriptions, and one line of what flows. Ctrl-C ends all of it.
 
+import { existsSync } from 'node:fs'
 import { relative } from 'node:path'
 import pg from 'pg'
 import { createOutbox, migrate } from '../../packages/hermod/dist/index.js'
@@ -12,6 +13,7 @@ import { Pulse } from './pulse.mjs'
 import { Screen } from './screen.mjs'
 import { mailSink, searchSink } from './sinks.mjs'
 
+const root = new URL('../../', import.meta.url)
 const options = readArguments(process.argv.slice(2))
 const screen = new Screen()
 const search = searchSink()
@@ -28,10 +30,13 @@ async function main() {
   const pool = new pg.Pool({ connectionString: postgres.url(), max: 10 })
   pool.on('error', () => {})
   closers.push(() => pool.end())
-  const { producer } = await startEngine(pool)
+  const { outbox, producer } = await startEngine(pool)
   introduce(postgres, (performance.now() - startedMs) / 1_000)
   listenToKeys()
-  const pulse = new Pulse(pool, () => ({ in: producer.committed, out: search.count + mail.count }))
+  const pulse = new Pulse(outbox, () => ({
+    in: producer.committed,
+    out: search.count + mail.count,
+  }))
   await showPulse(pulse)
 }
 
@@ -55,7 +60,7 @@ async function startEngine(pool) {
   const producer = new Producer(outbox)
   producer.start(options.rate)
   closers.push(() => producer.stop())
-  return { producer }
+  return { outbox, producer }
 }
 
 function introduce(postgres, seconds) {
@@ -71,17 +76,31 @@ function introduce(postgres, seconds) {
   Database   embedded PostgreSQL ${Number.parseFloat(postgres.version)}, ${postgres.url()}
   Data       ${kept}
 
-  Next   DATABASE_URL=${postgres.url()} npx hermod status
-         docs/guides/first-event.md           the same in your own program${outageHint()}
+  Next   ${nextSteps(postgres.url()).join('\n         ')}
   Stop   Ctrl-C
-  For development only: loopback, no password.
+  For development only: loopback, no password.${nodeHint()}
 `)
 }
 
-function outageHint() {
-  if (!screen.terminal)
-    return '\n         npm start -- --outage 5              search is away for 5 s, nothing is lost'
-  return '\n         press o                              search goes away, and comes back'
+function nodeHint() {
+  const { node } = process.versions
+  return Number.parseInt(node, 10) < 24 ? ` Node ${node} works, 24 is recommended.` : ''
+}
+
+function nextSteps(url) {
+  const outage = screen.terminal
+    ? 'press o                       search goes away, and comes back'
+    : 'npm start -- --outage 5       search is away for 5 s, nothing is lost'
+  const guide = 'docs/guides/first-event.md    the same in your own program'
+  const command = statusCommand()
+  return [outage, ...(command ? [`DATABASE_URL=${url} ${command}`] : []), guide]
+}
+
+/** A fresh clone has no link to a program that was built after the install. */
+function statusCommand() {
+  if (existsSync(new URL('node_modules/.bin/hermod', root))) return 'npx hermod status'
+  const program = 'packages/hermod/dist/cli/main.js'
+  return existsSync(new URL(program, root)) ? `node ${program} status` : undefined
 }
 
 function listenToKeys() {

@@ -14,7 +14,7 @@ export async function patchedEnv(server: TestDatabase, sabotage: Sabotage): Prom
   const sql = sabotage.patches.some(({ file }) => file.startsWith('migrations/'))
   const code = sabotage.patches.some(({ file }) => file.startsWith('src/'))
   // Without patched SQL the server's own database, migrated as it should be, is the template.
-  const db = await copyDatabase(server, sql ? 'template0' : server.name)
+  const db = await copyDatabase(server, sql ? 'template0' : server.name, { force: true })
   if (sql) await migratePatched(db, sabotage)
   const engine = await loadEngine(code ? await copySources(sabotage) : engineRoot)
   return { db, engine }

@@ -74,7 +74,8 @@ const status = {
 /** Copies what happens to leases and cursors. */
 export const AUDIT = `
   create table chaos.lane_audit (n bigint generated always as identity primary key,
-    subscription text, lane smallint, fence bigint, owner text, pos bigint, by text);
+    subscription text, lane smallint, fence bigint, owner text, pos bigint, by text,
+    at timestamptz not null default clock_timestamp());
   create function chaos.audit_lane() returns trigger language plpgsql as $$ begin
     insert into chaos.lane_audit (subscription, lane, fence, owner, by)
     values (new.subscription, new.lane, new.fence, new.owner, current_setting('application_name'));

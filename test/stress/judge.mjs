@@ -3,7 +3,7 @@
 import { checkHistory, duplicatesBound, violationsOf } from './check.mjs'
 import { checkDatabase } from './check-sql.mjs'
 import { readHistory } from './history.mjs'
-import { batchCount, concurrency } from './options.mjs'
+import { concurrency } from './options.mjs'
 import { say, withClient } from './stage.mjs'
 import { loopsOf } from './subscriptions.mjs'
 
@@ -16,7 +16,7 @@ const exports = {
 
 /** `faults` are those of the conductor; pauses are what the workers saw of a busy machine. */
 export async function judge(stage, faults = {}) {
-  const { kills = 0, dbCrashes = 0 } = faults
+  const { kills = 0, dbCrashes = 0, outages = 0 } = faults
   const broken = await withClient(stage.url, async (client) => {
     for (const [k, text] of Object.entries(exports)) {
       const { rows } = await client.query(text)
@@ -27,7 +27,9 @@ export async function judge(stage, faults = {}) {
   const entries = readHistory(stage.historyFolder)
   const { violations, ...counts } = checkHistory(entries)
   const pauses = entries.filter(({ k, name }) => k === 'fault' && name === 'pause').length
-  const interruptions = kills + pauses + dbCrashes * stage.options.workers
+  // A crash, and an outage that begins in the middle of calls, interrupts every worker.
+  const interruptions = kills + pauses + (dbCrashes + outages) * stage.options.workers
+  const batchCount = Math.max(...stage.subscriptions.map(({ batch }) => batch.count))
   const loops = loopsOf(stage.subscriptions, concurrency)
   const bound = duplicatesBound({ interruptions, loops, batchCount })
   tell(stage, entries, violations, broken, pauses)

@@ -2,26 +2,36 @@
 // the worker dies, and the sink confirms that the caller vanished without an answer.
 
 import { setTimeout as pause } from 'node:timers/promises'
-import { between, pick, seeded } from './random.mjs'
+import { pick, seeded } from './random.mjs'
 import { say, startWorker } from './stage.mjs'
 
 const modes = ['accept', 'accept', 'late', 'drop']
 const callWaitMs = 1_500
 
-/** Spread over the time there is; each killed worker is restarted at once. */
-export async function killWorkers(stage, untilMs) {
+/**
+ * Spread over the time up to `planMs`; on a slow machine it may take until `limitMs`. Each killed
+ * worker is restarted at once, and the next one may die before it is back.
+ */
+export async function killWorkers(stage, planMs, limitMs) {
   const random = seeded(stage.options.seed ^ 0x5eed)
   const wanted = stage.options.kills
   const result = { kills: 0, killsInFlight: 0 }
-  while (result.kills < wanted && performance.now() < untilMs) {
-    const everyMs = (untilMs - performance.now()) / (wanted - result.kills)
+  const absent = new Map()
+  while (result.kills < wanted && performance.now() < limitMs) {
+    const everyMs = (planMs - performance.now()) / (wanted - result.kills)
     const nextMs = performance.now() + everyMs * (0.5 + random() * 0.7)
-    const index = between(random, 0, stage.workers.length - 1)
-    if (await killOne(stage, index, pick(random, modes), result)) {
-      await startWorker(stage, index)
+    const present = [...stage.workers.keys()].filter((index) => !absent.has(index))
+    const index = pick(random, present)
+    if (index === undefined) await Promise.race(absent.values())
+    else if (await killOne(stage, index, pick(random, modes), result)) {
+      absent.set(
+        index,
+        startWorker(stage, index).finally(() => absent.delete(index)),
+      )
       await pause(Math.max(0, nextMs - performance.now()))
     }
   }
+  await Promise.all(absent.values())
   return result
 }
 

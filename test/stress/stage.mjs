@@ -31,8 +31,18 @@ export function say(text) {
   process.stderr.write(`${text}\n`)
 }
 
-export async function openStage(options, { subscriptions, settings = {}, audit = true }) {
+export async function openStage(options, setup) {
   const folder = mkdtempSync(join(tmpdir(), 'hermod-stress-'))
+  try {
+    return await openIn(folder, options, setup)
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true })
+    throw error
+  }
+}
+
+async function openIn(folder, options, { subscriptions, settings = {}, audit = true }) {
+  // PgBouncer reads its settings there as another account.
   chmodSync(folder, 0o755)
   const historyFolder = join(folder, 'history')
   mkdirSync(historyFolder)

@@ -9,7 +9,7 @@ import { child } from './processes.mjs'
 import { seeded } from './random.mjs'
 import { makePlanner } from './workload.mjs'
 
-const { config, tell } = child({ stop, release })
+const { config, tell } = child({ stop, release, count })
 const history = openHistory(config.folder, 'writer')
 const { createOutbox } = await importEngine(config.engine)
 const outbox = createOutbox({ pool: new pg.Pool({ connectionString: config.url, max: 1 }) })
@@ -169,6 +169,10 @@ async function holdOpen() {
     unexpected(error, tx)
   }
   await client.end().catch(() => {})
+}
+
+function count() {
+  return counts
 }
 
 /** The open transaction may commit. */

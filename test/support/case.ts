@@ -61,8 +61,15 @@ export function exerciseCases(
 
 let copies = 0
 
-/** A new database on the same server, gone when the test ends; a case that leaves something fails. */
-export async function copyDatabase(server: TestDatabase, template: string): Promise<TestDatabase> {
+/**
+ * A new database on the same server, gone when the test ends. What a case leaves behind makes it
+ * fail; a failed one, and one that is expected to (`force`), is cleared away.
+ */
+export async function copyDatabase(
+  server: TestDatabase,
+  template: string,
+  { force = false } = {},
+): Promise<TestDatabase> {
   const name = `${server.name}_${++copies}`
   // The template's last connection may still be on its way out.
   await eventually(() => server.admin.query(`create database ${name} template ${template}`), {
@@ -72,7 +79,11 @@ export async function copyDatabase(server: TestDatabase, template: string): Prom
   const pool = new pg.Pool({ connectionString: url, application_name: 'hermod-case', max: 10 })
   pool.on('error', () => {})
   const closers: Array<() => Promise<unknown>> = []
-  onTestFinished(async () => {
+  onTestFinished(async ({ task }) => {
+    if (force || task.result?.state === 'fail') {
+      await server.admin.query(`drop database ${name} with (force)`).catch(() => {})
+      return
+    }
     for (const close of closers) await close()
     await pool.end()
     await server.admin.query(`drop database ${name}`)

@@ -35,6 +35,21 @@ begin
   return query select * from outbox.emit_keyed(types, aggregate_types, aggregate_ids, payloads, versions, headers, not_before, keys);
 end $$;
 
+-- One event without a key, the common case: a quarter cheaper than an array of one.
+create function outbox.emit_one(
+  type text, aggregate_type text, aggregate_id text, payload text, version smallint, headers text, not_before timestamptz
+) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  new_id bigint;
+begin
+  insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes, version, headers, not_before)
+  values (emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id, emit_one.payload::json, octet_length(emit_one.payload),
+          emit_one.version, emit_one.headers::json, emit_one.not_before)
+  returning id into new_id;
+  return new_id;
+end $$;
+
 -- With idempotency keys: the key first, then the event. The same key again is the same event; with another body, an error.
 create function outbox.emit_keyed(
   types text[], aggregate_types text[], aggregate_ids text[], payloads text[],

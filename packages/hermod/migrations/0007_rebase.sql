@@ -25,7 +25,7 @@ $$;
 
 -- Events that are neither in the log nor filed. `retired`: the last step had numbered them, and the part of the log
 -- where they must have been is gone.
-create function outbox.unnumbered(last outbox.step, fenced bigint)
+create function outbox.not_in_log(last outbox.step, fenced bigint)
 returns table (id bigint, not_before timestamptz, type text, aggregate_type text, aggregate_id text, retired boolean)
 language sql stable as $$
   select e.id, e.not_before, e.type, e.aggregate_type, e.aggregate_id,
@@ -51,7 +51,7 @@ begin
   upper := coalesce(last.previous, last.snapshot);
   select max(st.id) into step_id from outbox.step st where st.previous is null and st.id <= last.id;
   if is_full or seen.snapshot is null then
-    select count(*), min(u.id) into missing, first_id from outbox.unnumbered(last, (select fenced_id from outbox.setting)) u
+    select count(*), min(u.id) into missing, first_id from outbox.not_in_log(last, (select fenced_id from outbox.setting)) u
       join outbox.event e on e.id = u.id
      where not u.retired and (u.id <= (select fenced_id from outbox.setting) or pg_visible_in_snapshot(e.xid, upper));
     return;
@@ -190,9 +190,9 @@ language plpgsql as $$
 begin
   delete from outbox.scheduled s where exists (select from outbox.log g where g.event_id = s.event_id)
                                     or not exists (select from outbox.event e where e.id = s.event_id);
-  perform outbox.ensure_log_partition(base + 1, base + 1 + (select count(*) from outbox.unnumbered(last, fenced) u where not u.retired));
+  perform outbox.ensure_log_partition(base + 1, base + 1 + (select count(*) from outbox.not_in_log(last, fenced) u where not u.retired));
   with rest as materialized (
-    select * from outbox.unnumbered(last, fenced)
+    select * from outbox.not_in_log(last, fenced)
   ), put_off as (
     insert into outbox.scheduled (due, event_id) select r.not_before, r.id from rest r where r.not_before > number_rest.due and not r.retired
     returning event_id
@@ -274,6 +274,7 @@ begin
   select pg_current_snapshot() into cur;
   perform outbox.assert_same_database(last, me.system_identifier, me.database, cur);
   last.epoch := greatest(coalesce(last.epoch, 0), outbox.highest_pos() >> 32) + 1;
+  perform outbox.ensure_log_partition((last.epoch::bigint << 32) + 1, (last.epoch::bigint << 32) + 2);
   answer := jsonb_build_object('numbered', 0, 'filed', 0, 'retired', 0, 'missing', 0,
     'position', outbox.start_epoch(last.epoch)::text, 'epoch', last.epoch, 'fencedId', (select t.fenced_id::text from outbox.setting t));
   perform set_config('synchronous_commit', 'on', true);

@@ -37,9 +37,9 @@ end;
 create function outbox.may_execute(role text, name text, volatility "char", definer boolean) returns boolean
 language sql immutable parallel safe
 return case role
-  when 'producer' then name in ('emit', 'emit_many', 'emit_keyed', 'lock')
+  when 'producer' then name in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'lock')
   when 'reader' then name = 'clock' or (volatility <> 'v' and not definer)
-  when 'worker' then name not in ('emit', 'emit_many', 'emit_keyed', 'rebase', 'rolled_back', 'lock_events', 'fence_off', 'apply_grants')
+  when 'worker' then name not in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'rebase', 'rolled_back', 'lock_events', 'fence_off', 'apply_grants')
   else name not in ('lock_events', 'fence_off') end;
 
 -- Everything a role has, on everything there is. Runs as the owner; leaves are reached through their parents only.

@@ -110,7 +110,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
                         order by o.pos limit 1) h on true
     left join lateral outbox.cursor_of(s.name, l.lane) c on of_stage = 'numbered'
    where d.state is not null
-      or (case of_stage when 'numbered' then of_pos > s.start_pos when 'gone' then s.created_at <= emitted_at else true end
+      or (case of_stage when 'numbered' then of_pos > s.start_pos when 'gone' then s.start_pos = 0 or s.created_at <= emitted_at else true end
           and outbox.matches(f.types, of_type) and (f.aggregates is null or of_aggregate_type = any (f.aggregates)))
 $$;
 

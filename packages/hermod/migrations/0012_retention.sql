@@ -272,10 +272,11 @@ begin
   with old as (select i.consumer, i.message_id from outbox.inbox i where i.at < now - delivery_days * interval '1 day' limit rows_max for update skip locked),
        gone as (delete from outbox.inbox i using old where i.consumer = old.consumer and i.message_id = old.message_id returning 1)
   select 'inbox', count(*) into what, rows from gone; return next;
-  -- The newest step always stays: the next one starts from it.
+  -- Of the old steps the newest stays: it says which positions are old, also after a silence, and may be the newest of all.
   with gone as (delete from outbox.step s where s.id in (
          select o.id from outbox.step o where o.at < now - (event_days + 1) * interval '1 day'
-            and o.id < (select max(m.id) from outbox.step m) order by o.at limit rows_max) returning 1)
+            and o.id < (select m.id from outbox.step m where m.at < now - (event_days + 1) * interval '1 day' order by m.at desc, m.id desc limit 1)
+          order by o.at limit rows_max) returning 1)
   select 'steps', count(*) into what, rows from gone; return next;
   with gone as (delete from outbox.cursor c using outbox.lane l cross join lateral outbox.cursor_of(l.subscription, l.lane) n
          where c.subscription = l.subscription and c.lane = l.lane and (c.fence, c.pos) < (n.fence, n.pos) returning 1)

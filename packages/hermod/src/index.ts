@@ -1,5 +1,6 @@
 /** What users of the library import from `hermod`. */
 export * from './define-events.ts'
+export type * from './desk/desk.ts'
 export { catalogue, HermodError, type HermodErrorCode } from './errors.ts'
 export type { NewEvent, OutboxEvent } from './event.ts'
 export { type MigrateOptions, type MigrateResult, migrate } from './migrate.ts'

@@ -4,10 +4,12 @@
  */
 import { type Database, transaction } from './database.ts'
 import type { DefinedEvents, EventDefinitions, NewEventOf } from './define-events.ts'
+import * as desk from './desk/desk.ts'
 import { HermodError } from './errors.ts'
 import type { NewEvent } from './event.ts'
 import { type Aggregate, emit, lock } from './flow/emit.ts'
 import { subscribe } from './flow/subscribe.ts'
+import { unwatch, type WatchOptions, watch } from './flow/watch.ts'
 import { once } from './inbox.ts'
 import { assertMigrated } from './migrate.ts'
 import {
@@ -68,6 +70,17 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     return once(tx, consumer, messageId, work)
   }
 
+  /** Captures a table by triggers: rows written by any program become events. True: changed. */
+  watch(table: string, options: WatchOptions): Promise<boolean> {
+    const sinks = [...this.#subscriptions.values()].map(({ sink }) => sink)
+    return watch(this.db, table, options, sinks.flatMap(tablesOf))
+  }
+
+  /** Removes what watch() installed. True: it was watched. */
+  unwatch(table: string): Promise<boolean> {
+    return unwatch(this.db, table)
+  }
+
   /** Declares a subscription; it is installed when a worker starts. */
   subscribe(name: string, options: SubscriptionOptions): this {
     const subscription = subscriptionOptions(name, options)
@@ -108,6 +121,81 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     }, 5).unref()
   }
 
+  /** How every subscription is doing. A count that cannot be had in time is null, never zero. */
+  stats(options?: desk.StatsOptions): Promise<desk.Stats> {
+    return desk.stats(this.db, options)
+  }
+
+  /** Events by what is known of them, newest first; pass on the cursor of the page before. */
+  find(filter?: desk.FindFilter, options?: desk.FindOptions): Promise<desk.FoundPage> {
+    return desk.find(this.db, filter, options)
+  }
+
+  /** Everything that happened to one event: by the id emit gave, or `{ position }`. */
+  event(
+    which: desk.EventName,
+    options?: { payload?: boolean },
+  ): Promise<desk.EventStory | undefined> {
+    return desk.show(this.db, which, options)
+  }
+
+  deadLetters(options?: desk.DeadOptions): Promise<desk.DeadLetter[]> {
+    return desk.deadLetters(this.db, options)
+  }
+
+  deadGroups(options?: Omit<desk.DeadOptions, 'before' | 'group'>): Promise<desk.DeadGroup[]> {
+    return desk.deadGroups(this.db, options)
+  }
+
+  /** Dead, unknown and retrying deliveries become due now, at a position or all that match. */
+  retry(subscription: string, which: desk.Which, by: desk.RetryOptions): Promise<desk.RetryResult> {
+    return this.#acted(desk.retry(this.db, subscription, which, by))
+  }
+
+  /** Gives deliveries up, with a reason; what they held back goes on. */
+  discard(
+    subscription: string,
+    which: desk.Which,
+    by: desk.DiscardOptions,
+  ): Promise<desk.DiscardResult> {
+    return this.#acted(desk.discard(this.db, subscription, which, by))
+  }
+
+  /** Replaces payload or headers of one delivery; the event itself never changes. */
+  correct(
+    subscription: string,
+    position: bigint | number | string,
+    correction: desk.Correction,
+    by: desk.Decision,
+  ): Promise<desk.CorrectResult> {
+    return this.#acted(desk.correct(this.db, subscription, position, correction, by))
+  }
+
+  pause(subscription: string, by: desk.Decision): Promise<desk.ModeResult> {
+    return desk.pause(this.db, subscription, by)
+  }
+
+  resume(subscription: string, by: desk.Decision): Promise<desk.ModeResult> {
+    return this.#acted(desk.resume(this.db, subscription, by))
+  }
+
+  /** Live, dry-run or paused; ending a dry run asks `from`. */
+  mode(subscription: string, mode: desk.Mode, by: desk.ModeOptions): Promise<desk.ModeResult> {
+    return this.#acted(desk.setMode(this.db, subscription, mode, by))
+  }
+
+  /** The decisions of operators, newest first. */
+  audit(options?: desk.AuditOptions): Promise<desk.AuditRow[]> {
+    return desk.auditTrail(this.db, options)
+  }
+
+  /** There may be something to do now. */
+  async #acted<T>(work: Promise<T>): Promise<T> {
+    const result = await work
+    this.wake()
+    return result
+  }
+
   async #worker(given: WorkerOptions): Promise<Worker> {
     const options = workerOptions(given)
     const all = [...this.#subscriptions.values()]
@@ -126,6 +214,12 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
       random,
     })
   }
+}
+
+/** Tables a sink says it writes: capturing one would make it hear itself. */
+function tablesOf(sink: object): readonly string[] {
+  const { tables } = sink as { tables?: unknown }
+  return Array.isArray(tables) ? tables.map(String) : []
 }
 
 export function createOutbox<const O extends OutboxOptions>(

@@ -21,7 +21,8 @@ const BEHIND = `select count(*)::int as n from (select distinct on (subscription
 
 export function outage(options) {
   const quiet = { ...options, trouble: 0 }
-  return withStage(quiet, { subscriptions: named('webhook', 'search') }, play)
+  const subscriptions = named('webhook', 'search').map((sub) => ({ ...sub, batch: { count: 500 } }))
+  return withStage(quiet, { subscriptions }, play)
 }
 
 async function play(stage) {
@@ -66,16 +67,16 @@ function caughtUp(stage) {
 
 async function conclude(stage, outageTime, spent, caughtUpMs, drained) {
   const { scenario, seed, seconds, workers } = stage.options
-  const found = await judge(stage)
+  const found = await judge(stage, { outages: 1 })
   const after = await one(stage, SPENT)
   const probes = probesOf(found.entries, scenario, outageTime, stage.subscriptions)
   const rows = Math.max(spent.rows, after.rows)
   const attempts = Math.max(spent.attempts, after.attempts)
-  const { emitted, delivered, duplicates, lost, ghosts, orderViolations } = found
+  const { emitted, delivered, duplicates, duplicatesBound, lost, ghosts, orderViolations } = found
   const clean = rows === 0 && attempts === 0 && probes.atOnce <= 1
   return {
-    ...{ scenario, seed, seconds, workers, emitted, delivered, duplicates, lost, ghosts },
-    ...{ orderViolations, deliveryRows: rows, attemptsSpent: attempts },
+    ...{ scenario, seed, seconds, workers, emitted, delivered, duplicates, duplicatesBound },
+    ...{ lost, ghosts, orderViolations, deliveryRows: rows, attemptsSpent: attempts },
     ...{ probes: probes.count, probesAtOnce: probes.atOnce, caughtUpMs },
     ok: found.ok && clean && caughtUpMs <= caughtUpMaxMs && drained.open === 0,
   }

@@ -124,11 +124,15 @@ export async function subscriptionNamed(db: Database | PoolClient, name: string)
   throw new HermodError('HMD_SUBSCRIPTION_UNKNOWN', `there is no subscription ${name}${meant}`)
 }
 
+export interface AuditOptions {
+  readonly subscription?: string | undefined
+  /** Only rows with a lower id: the last of the page before. */
+  readonly before?: bigint | undefined
+  readonly limit?: number | undefined
+}
+
 /** Decisions, newest first. */
-export async function auditTrail(
-  db: Database,
-  options: { subscription?: string; before?: bigint; limit?: number } = {},
-): Promise<AuditRow[]> {
+export async function auditTrail(db: Database, options: AuditOptions = {}): Promise<AuditRow[]> {
   const { subscription = null, before, limit = 50 } = options
   const rows = await select(db, TRAIL, [
     subscription,

@@ -99,8 +99,15 @@ function hears({ subscription }: FindFilter, bind: Bind): string[] {
   ]
 }
 
+/** A retry behind an earlier open row of its aggregate is blocked. */
+const NOT_WAITING = `not exists (select from outbox.subscription s join outbox.delivery o on o.subscription = s.name
+  where s.name = d.subscription and s.ordered and not s.coalesced and o.lane = d.lane and o.hash = d.hash and o.pos < d.pos and o.state <> 'delivered'
+    and o.aggregate_type = d.aggregate_type and o.aggregate_id = d.aggregate_id
+    and (o.state = 'retrying' or (o.state = 'dead' and s.dead_holds and not s.ledger)))`
+
 function fromRows(filter: FindFilter, bind: Bind, key: string | undefined, rows: string): string {
   const where = [`d.state = ${bind(filter.state as string)}`, ...range(filter, bind, 'd.pos')]
+  if (filter.state === 'retrying') where.push(NOT_WAITING)
   if (filter.subscription !== undefined) where.push(`d.subscription = ${bind(filter.subscription)}`)
   if (key !== undefined) where.push(`d.pos < ${key}`)
   if (filter.aggregate !== undefined) {

@@ -157,13 +157,14 @@ function subscriptionStats(
   const lag = parts.lag.rows.get(name)
   const oldestPendingAgeMs = lag?.age_ms == null ? null : Math.max(0, Number(lag.age_ms))
   const processing = count('lag', 'processing')
-  const blocked = count('blocked', 'blocked')
+  const waiting = count('blocked', 'waiting')
+  const waitingPending = count('blocked', 'waiting_pending')
   const workers = Number(row.workers)
   const pending = sum(
-    [count('lag', 'past'), processing === null ? null : -processing],
+    [count('lag', 'past'), negative(processing)],
     [count('unnumbered', 'unnumbered'), count('rows', 'pending')],
-    // Ledger rows that wait for an earlier one are blocked, not pending.
-    [row.ledger === 'true' && blocked !== null ? -blocked : 0],
+    // Rows that wait for an earlier one of their aggregate are blocked, not pending.
+    [negative(waitingPending)],
   )
   return {
     ...{ name, sink: row.sink ?? null, mode: row.mode as SubscriptionStats['mode'], workers },
@@ -174,8 +175,8 @@ function subscriptionStats(
     scheduled: count('scheduled', 'scheduled'),
     processing: sum([processing, count('rows', 'sending')]),
     delivered: count('lag', 'delivered'),
-    retrying: count('rows', 'retrying'),
-    blocked: sum([blocked, count('rows', 'parked')]),
+    retrying: sum([count('rows', 'retrying'), negative(waiting)]),
+    blocked: sum([count('blocked', 'blocked'), waiting, waitingPending]),
     blockedEstimated: parts.blocked.rows.get(name)?.estimated === 'true',
     dead: count('rows', 'dead'),
     unknown: count('rows', 'unknown'),
@@ -193,6 +194,10 @@ function sum(...groups: (number | null)[][]): number | null {
     0,
     (values as number[]).reduce((total, value) => total + value, 0),
   )
+}
+
+function negative(value: number | null): number | null {
+  return value === null ? null : -value
 }
 
 function ratePerSecond(delivered: number | null): number | null {

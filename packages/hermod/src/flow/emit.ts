@@ -11,6 +11,9 @@ const EMIT = `select id::text as id from outbox.emit_many(
   $1::text::text[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::smallint[],
   $6::text::text[], $7::text::timestamptz[], $8::text::text[]) as id`
 
+const EMIT_ONE = `select outbox.emit_one($1::text, $2::text, $3::text, $4::text, $5::text::smallint,
+  $6::text, $7::text::timestamptz)::text as id`
+
 const LOCK = `select outbox.lock($1::text::text[], $2::text::text[])::text as locked`
 const LOCK_TIMEOUT = `select set_config('lock_timeout', $1::text, true) as value`
 
@@ -26,9 +29,18 @@ export async function emit(
 ): Promise<bigint[]> {
   const tx = asTx(client)
   const prepared = prepareEvents(events, known, nowMs)
-  if (prepared.length === 0) return []
-  const rows = await query(tx, EMIT, parameters(prepared))
+  const [first] = prepared
+  if (first === undefined) return []
+  const alone = prepared.length === 1 && first.key === null
+  const rows = alone
+    ? await query(tx, EMIT_ONE, scalars(first))
+    : await query(tx, EMIT, parameters(prepared))
   return rows.map((row) => BigInt(row.id as string))
+}
+
+function scalars(event: PreparedEvent): (string | null)[] {
+  const { type, aggregateType, aggregateId, payload, version, headers, notBefore } = event
+  return [type, aggregateType, aggregateId, payload, String(version), headers, notBefore]
 }
 
 function parameters(events: readonly PreparedEvent[]): (string | null)[] {

@@ -29,9 +29,11 @@ export async function drain(
   // A subscription that was declared but never served is not installed, and has nothing open yet.
   let installed = false
   for (;;) {
-    await select(outbox.db, 'select * from outbox.sequence()')
+    // No step: another session is numbering, and what it numbers is not in the log yet.
+    const [step] = await select(outbox.db, 'select more::text from outbox.sequence()')
     const [row] = await select(outbox.db, OPEN)
-    if (row?.open === '0' && (installed || row.served === 'true')) return
+    const numbered = step?.more === 'false'
+    if (numbered && row?.open === '0' && (installed || row.served === 'true')) return
     if (performance.now() > untilMs) {
       throw new HermodError(
         'HMD_FIND_TIMEOUT',

@@ -67,6 +67,14 @@ export class Leases {
     })
   }
 
+  /** Nothing is left in the lanes held: looks for others at once. True: there were some. */
+  async more(): Promise<boolean> {
+    const before = this.lanes.length
+    this.#claimedAtMs = Number.NEGATIVE_INFINITY
+    await this.balance()
+    return this.lanes.length > before
+  }
+
   /** Extends the leases when a third of them is gone; lanes that were taken over are dropped. */
   async keep(neededMs = 0): Promise<void> {
     const { db, subscription, owner, leaseMs } = this.#station

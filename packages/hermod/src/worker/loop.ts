@@ -84,9 +84,18 @@ export class Loop {
   /** Rounds until there is nothing to do; true if there was something. */
   async turnUntilIdle(untilMs: number): Promise<boolean> {
     let worked = false
-    while (performance.now() < untilMs && (await this.turn())) worked = true
+    while (performance.now() < untilMs) {
+      if (await this.turn()) worked = true
+      else if (!(await this.#more())) break
+    }
     await this.#settling
     return worked
+  }
+
+  async #more(): Promise<boolean> {
+    await this.#settling
+    const { mode, outdated, held } = this.#station.state()
+    return mode !== 'paused' && !outdated && !held && !this.#doubt && this.#leases.more()
   }
 
   /** One round. False: there was nothing to do. */

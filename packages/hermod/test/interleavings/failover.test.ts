@@ -5,9 +5,9 @@ import pg from 'pg'
 import { afterEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { type Asks, holds } from '../../../../test/support/invariants.ts'
-import { migrateDatabase, withDatabase } from '../../../../test/support/template.ts'
+import { withDatabase } from '../../../../test/support/template.ts'
 import { copyCluster, type Postgres, startPostgres } from '../../src/embedded/index.ts'
-import { createOutbox } from '../../src/index.ts'
+import { createOutbox, migrate } from '../../src/index.ts'
 import { memorySink } from '../../src/testing/index.ts'
 
 const epoch = 2n ** 32n
@@ -35,8 +35,9 @@ async function primary(): Promise<Node> {
   await admin.connect()
   await admin.query('create database app template template0')
   await admin.end()
-  await migrateDatabase(withDatabase(postgres.url(), 'app'))
-  return connect(postgres)
+  const node = connect(postgres)
+  await migrate(node.pool)
+  return node
 }
 
 /** A copy of the stopped primary that follows it once both run again. */

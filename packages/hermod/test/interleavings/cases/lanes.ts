@@ -68,7 +68,11 @@ export const idlePoll = defineCase('idle-poll', async (env) => {
 export const sparseFilter = defineCase('sparse-filter', async (env) => {
   const s = await stage(env)
   const sink = env.engine.testing.memorySink()
-  await s.bulk(100_000, `case when n = 70000 then 'rare.seen' else 'doc.changed' end`, `'d' || n % 500`)
+  await s.bulk(
+    100_000,
+    `case when n = 70000 then 'rare.seen' else 'doc.changed' end`,
+    `'d' || n % 500`,
+  )
   await s.db.query(`create table scanned (lane smallint, after bigint, rows int);
     alter function outbox.scan rename to scan_really;
     create function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) returns setof outbox.log

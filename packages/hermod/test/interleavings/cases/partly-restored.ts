@@ -40,7 +40,7 @@ export const noKinds = defineCase('partial restore: a log without its codes', as
   const { db, engine } = env
   const { rebase } = await engine.load<Rebase>(modulePath)
   const source = await secondCluster()
-  await source.query(`select outbox.emit('mail.sent', 'mail', 'm')`)
+  await source.query(`select outbox.emit('mail.sent', 'mail', 'm', '{}')`)
   await aLifeBefore(source)
   await restore(source, db.pool, { without: ['kind'] })
   await rebase(db.pool)

@@ -31,13 +31,31 @@ async function fill({ db }: Env): Promise<void> {
   await db.query(
     `do $$ begin for i in 1 .. 100 loop ${insert(rows / 200)}; commit; end loop; end $$`,
   )
-  await db.query('analyze outbox.event')
-  for (;;) {
-    const [last] = await db.query(STEP)
-    if (last?.more !== true) break
+  while (await value(db, 'select more from outbox.sequence()'));
+}
+
+/** Plans are made once and kept: this one while the tables were as good as empty. */
+async function oldPlan(env: Env): Promise<void> {
+  const { db } = env
+  const stepper = await session(db, 'stepper')
+  const late = await session(db, 'late')
+  const producer = await session(db, 'producer')
+  const pages: number[] = []
+  const lateCommit = async () => {
+    await late.begin()
+    await emit(late, 'late')
+    await emitAlone(producer, 'now')
+    await step(stepper)
+    await late.commit()
+    pages.push(await buffersOf(stepper, STEP))
   }
-  await db.query('analyze outbox.log')
-  expect(await value(db, 'select max(pos)::int from outbox.log')).toBe(rows)
+  await lateCommit()
+  await db.query('analyze outbox.event')
+  await lateCommit()
+  await fill(env)
+  await lateCommit()
+  await lateCommit()
+  expect(pages.at(-1), `pages read by steps with an old plan: ${pages}`).toBeLessThan(200)
 }
 
 /** Lines of a plan that read a leaf of event or log: as a whole, or more of it than anyone needs. */
@@ -59,14 +77,8 @@ function wideReads(plan: string): string[] {
 
 export const plans = defineCase('plans at 200,000 rows', async (env) => {
   const { db, engine } = env
-  // Plans are made once and kept: this one when the tables were as good as empty.
-  const old = await session(db, 'old')
-  await emitAlone(old, 'first')
-  await db.query('analyze outbox.event')
-  await step(old)
-  await db.query('truncate outbox.log, outbox.event, outbox.step')
-  await db.query('alter sequence outbox.event_id restart')
-  await fill(env)
+  await oldPlan(env)
+  await db.query('analyze outbox.event; analyze outbox.log')
 
   const found: string[] = []
   let statements = 0
@@ -89,7 +101,7 @@ export const plans = defineCase('plans at 200,000 rows', async (env) => {
       refuse.delete(aggregateId) ? { outcome: 'retry', code: 'once' } : undefined,
   })
   const common = { revision: 1, batch: { count: 1_000 }, retry: { baseMs: 1, jitter: 0 } }
-  const from = { position: rows - 20_000 }
+  const from = { position: rows - 5_000 }
   outbox.subscribe('all', { ...common, types: ['*'], from, sink })
   const sparse = engine.testing.memorySink()
   outbox.subscribe('sparse', { ...common, types: ['doc.renamed'], from, sink: sparse })
@@ -105,18 +117,11 @@ export const plans = defineCase('plans at 200,000 rows', async (env) => {
   await outbox.runOnce({ upkeep: false, concurrency: 2 })
   await late.commit()
   await outbox.runOnce({ upkeep: false, concurrency: 2 })
-  expect(sink.accepted.length).toBeGreaterThanOrEqual(20_002)
+  expect(sink.accepted.length).toBeGreaterThanOrEqual(5_002)
   expect(sparse.accepted).toHaveLength(1)
-  expect(single.accepted.length).toBeGreaterThan(6_000)
+  expect(single.accepted.length).toBeGreaterThan(1_600)
   expect(statements, 'the script: the server explained what it ran').toBeGreaterThan(100)
   expect(found).toEqual([])
 
-  await late.begin()
-  await emit(late, 'late again')
-  await emitAlone(await session(db, 'producer'), 'now')
-  const pages = [await buffersOf(old, STEP)]
-  await late.commit()
-  pages.push(await buffersOf(old, STEP))
-  expect(Math.max(...pages), `pages read by steps with an old plan: ${pages}`).toBeLessThan(300)
   await holds(db, 'I1', 'I5')
 })

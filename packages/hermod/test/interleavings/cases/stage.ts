@@ -9,6 +9,7 @@ import type { Listener } from '../../../src/telemetry.ts'
 import type { FakeClock, MemorySink } from '../../../src/testing/index.ts'
 
 type Db = Env['db']
+type Outcomes = typeof import('../../../src/sinks/outcome.ts')
 
 /** `doc-3` at version 2 is written `doc-3@2`. */
 export const label = ({ aggregateId, payload }: Pick<OutboxEvent, 'aggregateId' | 'payload'>) =>
@@ -35,11 +36,14 @@ export const quiet: WorkerOptions = { upkeep: false, listen: false, pollMs: 10, 
 export class Stage {
   readonly env: Env
   readonly clock: FakeClock
+  /** `retry()`, `unavailable()`, …: what sinks answer. */
+  readonly say: Outcomes
   readonly #versions = new Map<string, number>()
 
-  constructor(env: Env, clock: FakeClock) {
+  constructor(env: Env, clock: FakeClock, say: Outcomes) {
     this.env = env
     this.clock = clock
+    this.say = say
   }
 
   get db(): Db {
@@ -134,7 +138,8 @@ export class Stage {
 }
 
 export async function stage(env: Env): Promise<Stage> {
-  return new Stage(env, await env.engine.testing.fakeClock(env.db.pool))
+  const clock = await env.engine.testing.fakeClock(env.db.pool)
+  return new Stage(env, clock, await env.engine.load<Outcomes>('sinks/outcome.ts'))
 }
 
 type Hook = (text: string) => Promise<void> | void

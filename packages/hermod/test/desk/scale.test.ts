@@ -1,0 +1,91 @@
+// At 200,000 events nothing of the desk reads `event` or `log` from end to end, and stats stay fast.
+
+import { beforeAll, describe, expect, it } from 'vitest'
+import { useDatabase } from '../../../../test/support/database.ts'
+import { type Stage, stage } from './stage.ts'
+
+const db = useDatabase()
+const count = 200_000
+let s: Stage
+
+beforeAll(async () => {
+  s = await stage(db, { wide: {}, narrow: { types: ['memo.*'] }, single: { lanes: 1 } })
+  await db.query(
+    `insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes)
+     select case when n % 10 = 0 then 'memo.sent' else 'document.updated' end, 'document', (n % 20000)::text, '{}', 2
+       from generate_series(1, ${count}) n`,
+  )
+  await s.number()
+  // What autovacuum does in the background of a real server.
+  await db.query('vacuum (analyze) outbox.event, outbox.log, outbox.delivery')
+})
+
+/** Rows read by sequential scans of event and log in one transaction, and its answer. */
+async function scansOf(sql: string, params: unknown[] = []) {
+  const client = await db.pool.connect()
+  try {
+    await client.query('begin')
+    const { rows } = await client.query(sql, params)
+    const scans = await client.query(
+      `select relname, seq_tup_read::int from pg_stat_xact_user_tables
+        where schemaname = 'outbox' and (relname like 'event%' or relname like 'log%') and seq_tup_read > 1000`,
+    )
+    return { rows, scans: scans.rows }
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+}
+
+describe(`${count} events`, () => {
+  it('status of one event is index-driven', async () => {
+    for (const id of [1, 77_777, count]) {
+      const { rows, scans } = await scansOf('select * from outbox.status where event_id = $1', [id])
+      expect(rows.length).toBeGreaterThanOrEqual(2)
+      expect(scans).toEqual([])
+    }
+    const plan = await db.query<{ 'QUERY PLAN': string }>(
+      'explain (costs off) select * from outbox.status where event_id = 77777',
+    )
+    const text = plan.map((line) => line['QUERY PLAN']).join('\n')
+    expect(text).not.toMatch(/Seq Scan on (event|log)_/)
+    const t0 = performance.now()
+    for (let n = 0; n < 50; n++)
+      await db.query('select * from outbox.status where event_id = $1', [n * 3_000 + 1])
+    expect((performance.now() - t0) / 50).toBeLessThan(20)
+  })
+
+  it('stats: right, and below 50 ms', async () => {
+    const stats = await s.outbox.stats()
+    const [narrow, single, wide] = stats.subscriptions
+    expect(wide).toMatchObject({ name: 'wide', pendingEstimated: true })
+    expect(Math.abs((wide?.pending ?? 0) - count)).toBeLessThan(count / 20)
+    expect(Math.abs((narrow?.pending ?? 0) - count / 10)).toBeLessThan(count / 100)
+    expect(Math.abs((single?.pending ?? 0) - count)).toBeLessThan(count / 20)
+    await db.query(`delete from outbox.subscription where name in ('narrow', 'single')`)
+    const times: number[] = []
+    for (let n = 0; n < 15; n++) {
+      const t0 = performance.now()
+      await s.outbox.stats()
+      times.push(performance.now() - t0)
+    }
+    console.log(
+      `stats at ${count} pending: best ${Math.min(...times).toFixed(1)} ms of ${times.map(Math.round)}`,
+    )
+    expect(Math.min(...times)).toBeLessThan(50)
+  })
+
+  it('a page of events, by anything the log knows, reads little', async () => {
+    for (const filter of [
+      {},
+      { type: 'memo.*' },
+      { state: 'pending' as const },
+      { aggregate: ['document', 4321] as const },
+    ]) {
+      const t0 = performance.now()
+      expect((await s.outbox.find(filter, { limit: 10 })).events).toHaveLength(10)
+      expect(performance.now() - t0).toBeLessThan(1_000)
+    }
+    expect((await s.outbox.event(1_234n))?.neighbours.length).toBeGreaterThan(0)
+  })
+})

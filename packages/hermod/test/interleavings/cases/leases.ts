@@ -1,0 +1,212 @@
+// Leases: taken over by the database's clock, guarded by their fence, kept by nobody's watch.
+
+import { expect } from 'vitest'
+import { defineCase, type Env } from '../../../../../test/support/case.ts'
+import { eventually } from '../../../../../test/support/eventually.ts'
+import { auditLanes, holds } from '../../../../../test/support/invariants.ts'
+import { session } from '../../../../../test/support/session.ts'
+import { gate, label, labels, quiet, type Stage, stage, versionsOf, WatchedPool } from './stage.ts'
+
+const CLAIM = `select lane, fence::int, pos::int, expired from outbox.claim('all', 1, $1, 16, 45000)`
+const RENEW = `select outbox.renew('all', $1, array[$2::smallint], array[$3::bigint], 45000) as lane`
+
+const SETTLE = `select outbox.settle('all', 1, $1, $2::json) as lane`
+
+function settling(lane: number, fence: number, from: number, to: number): string {
+  const counts = { sent: 1, delivered: 1, superseded: 0, failed: 0 }
+  const call = { ago_ms: 0, duration_ms: 0, worker: 'w', outcome: 'delivered' }
+  return JSON.stringify({ lanes: [{ lane, fence, from, to, ...counts }], call })
+}
+
+async function oneLane(env: Env): Promise<{ s: Stage; lane: number }> {
+  const s = await stage(env)
+  await auditLanes(s.db)
+  await s.outbox(env.engine.testing.memorySink()).runOnce(quiet)
+  await s.change('a')
+  const [row] = await s.db.query<{ lane: number }>('select lane from outbox.log')
+  return { s, lane: row?.lane ?? -1 }
+}
+
+export const leaseExpiry = defineCase('lease-expiry', async (env) => {
+  const { s, lane } = await oneLane(env)
+  const [a] = await s.db.query(CLAIM, ['a'])
+  expect(a).toEqual({ lane, fence: 1, pos: 0, expired: false })
+  expect(await s.db.query(CLAIM, ['b']), 'a lane whose lease runs').toEqual([])
+  await s.clock.advance(44_000)
+  expect(await s.db.query(CLAIM, ['b']), 'a lane whose lease still runs').toEqual([])
+  await s.clock.advance(2_000)
+  const [b] = await s.db.query(CLAIM, ['b'])
+  expect(b, 'after the lease').toEqual({ lane, fence: 2, pos: 0, expired: true })
+  expect(await s.db.query(RENEW, ['a', lane, 1]), 'a renewal under an old fence').toEqual([])
+  expect(await s.db.query(SETTLE, ['a', settling(lane, 1, 0, 1)]), 'a settle under an old fence').toEqual([])
+  expect(await s.db.query(SETTLE, ['b', settling(lane, 1, 0, 1)]), 'an old fence, a new owner').toEqual([])
+  expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 1, 2)]), 'another starting cursor').toEqual([])
+  expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 0, 1)])).toEqual([{ lane }])
+  expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 0, 1)]), 'the same settle again').toEqual([])
+  await holds(s.db, 'I7', 'I8')
+})
+
+/** The settle locked the lane first: the take-over passes it by, and starts behind it next time. */
+export const settleThenTakeOver = defineCase('lease-expiry: settle first', async (env) => {
+  const { s, lane } = await oneLane(env)
+  await s.db.query(CLAIM, ['a'])
+  await s.clock.advance(46_000)
+  const a = await session(s.db, 'a')
+  await a.begin()
+  expect(await a.run(SETTLE, ['a', settling(lane, 1, 0, 1)])).toEqual([{ lane }])
+  expect(await s.db.query(CLAIM, ['b']), 'a lane that is being settled').toEqual([])
+  await a.commit()
+  await s.change('a')
+  const [b] = await s.db.query(CLAIM, ['b'])
+  expect(b, 'where the new owner starts').toMatchObject({ lane, fence: 2, pos: 1 })
+  await holds(s.db, 'I7')
+})
+
+/** The take-over locked the lane first: the settle waits, then finds it is not the owner. */
+export const takeOverThenSettle = defineCase('lease-expiry: take-over first', async (env) => {
+  const { s, lane } = await oneLane(env)
+  await s.db.query(CLAIM, ['a'])
+  await s.clock.advance(46_000)
+  const [a, b] = [await session(s.db, 'a'), await session(s.db, 'b')]
+  await b.begin()
+  expect(await b.run(CLAIM, ['b'])).toMatchObject([{ lane, fence: 2, pos: 0 }])
+  const late = a.start(SETTLE, ['a', settling(lane, 1, 0, 1)])
+  await late.blocked(b)
+  await b.commit()
+  expect(await late.promise, 'a settle under an old fence').toEqual([])
+  await holds(s.db, 'I7')
+})
+
+/**
+ * A worker is frozen between reading and sending until another has taken over and delivered more.
+ * When it wakes it must not send the old batch after the new one.
+ */
+export const frozenBeforeSend = defineCase('lease-expiry: frozen before the call', async (env) => {
+  const s = await stage(env)
+  const watched = new WatchedPool(s.db.pool)
+  const frozen = gate()
+  const [slow, fast] = [env.engine.testing.memorySink(), env.engine.testing.memorySink()]
+  watched.after = (text) => (text.includes('outbox.read(') && slow.calls.length === 0 ? frozen.opened : undefined)
+  await s.change('a')
+  const options = { ...quiet, leaseMs: 1_000, concurrency: 1 }
+  const subscription = { callMs: 500 }
+  const first = await s.outbox(slow, { pool: watched, subscription }).start(options)
+  await eventually(async () => (await s.held(first.id)) === 1)
+  // The whole process is frozen.
+  watched.before = () => frozen.opened
+  await s.clock.advance(60_000)
+  const second = s.outbox(fast, { subscription })
+  await second.runOnce(options)
+  await s.change('a')
+  await second.runOnce(options)
+  expect(labels(fast)).toEqual(['a@1', 'a@2'])
+  frozen.open()
+  await eventually(async () => (await s.held(first.id)) === 0)
+  await first.stop()
+  expect(labels(slow), 'what a frozen owner sent after a take-over').toEqual([])
+  await holds(s.db, 'I8')
+})
+
+/** The lease is lost while a call is under way: the call is told, and its result goes nowhere. */
+export const lostDuringCall = defineCase('lease-expiry: lost during the call', async (env) => {
+  const s = await stage(env)
+  await auditLanes(s.db)
+  let aborted = false
+  const started = gate()
+  const lost: string[] = []
+  const sink = {
+    name: 'memory',
+    deliver: async (_: unknown, { signal }: { signal: AbortSignal }) => {
+      started.open()
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      aborted = true
+      signal.throwIfAborted()
+    },
+  }
+  const listener = { leaseLost: () => lost.push('lost') }
+  await s.change('a', 'b')
+  const subscription = { callMs: 2_500 }
+  const options = { ...quiet, leaseMs: 3_000, concurrency: 1 }
+  const worker = await s.outbox(sink as never, { listener, subscription }).start(options)
+  await started.opened
+  await s.clock.advance(60_000)
+  const fast = env.engine.testing.memorySink()
+  await s.outbox(fast, { subscription }).runOnce(options)
+  expect(labels(fast).sort()).toEqual(['a@1', 'b@1'])
+  await eventually(() => aborted, { timeoutMs: 2_000, what: 'the call to be stopped' })
+  expect(lost.length).toBeGreaterThan(0)
+  await worker.stop()
+  expect(await s.rows(), 'rows of the dropped result').toEqual([])
+  await holds(s.db, 'I7', 'I8')
+})
+
+/** Due times and leases follow the database; the worker's clock is an hour off, and jumps. */
+export const wrongClock = defineCase('wrong-clock', async (env) => {
+  const s = await stage(env)
+  const { retry } = s.say
+  const really = Date.now
+  let off = 3_600_000
+  Date.now = () => really() + (off = -off)
+  try {
+    const sink = env.engine.testing.memorySink({ answer: (event) => (event.attempt === 1 ? retry() : undefined) })
+    const outbox = s.outbox(sink)
+    await s.change('a')
+    await outbox.runOnce(quiet)
+    expect(await s.rows()).toEqual(['a@1 retrying 1'])
+    await outbox.runOnce(quiet)
+    expect(labels(sink), 'a retry that is not due by the database').toEqual([])
+    await s.clock.advance(1_500)
+    await outbox.runOnce(quiet)
+    expect(labels(sink), 'a retry that is due by the database').toEqual(['a@1'])
+    await s.change('a')
+    const { claim } = await env.engine.load<typeof import('../../../src/flow/claim.ts')>('flow/claim.ts')
+    const all = { name: 'all', revision: 1 }
+    const lanes = await claim(s.db.pool as never, all, 'a', 16, 45_000)
+    expect(lanes.length).toBe(1)
+    const [lease] = await s.db.query<{ ms: number }>(
+      `select extract(epoch from lease_until - outbox.clock()) * 1000 as ms from outbox.lane where owner = 'a'`,
+    )
+    expect(Math.abs(Number(lease?.ms) - 45_000), 'a lease by another clock').toBeLessThan(5_000)
+    expect(await claim(s.db.pool as never, all, 'b', 16, 45_000), 'a lane whose lease runs').toEqual([])
+  } finally {
+    Date.now = really
+  }
+})
+
+/** The answer of a settle is lost: once its COMMIT happened, once it did not. */
+export const settleCommitCut = defineCase('settle-commit-cut', async (env) => {
+  for (const committed of [true, false]) {
+    const s = await stage(env)
+    const name = committed ? 'committed' : 'cut'
+    const { retry, delivered } = s.say
+    const sink = env.engine.testing.memorySink({
+      answer: (event) =>
+        label(event) === `${name}@1` && event.attempt === 1 ? retry() : delivered(),
+    })
+    const watched = new WatchedPool(s.db.pool)
+    let cuts = 0
+    const cut = (text: string) => {
+      if (text.includes('outbox.settle(') && cuts++ === 0)
+        throw Object.assign(new Error('Connection terminated unexpectedly'), { code: '08006' })
+    }
+    if (committed) watched.after = cut
+    else watched.before = cut
+    const errors: string[] = []
+    const listener = { error: ({ during }: { during: string }) => errors.push(during) }
+    const position = Number((await s.db.query<{ n: string }>('select coalesce(max(pos), 0)::text as n from outbox.log'))[0]?.n)
+    const subscription = { from: { position } }
+    await s.change(name, `${name}-b`, name)
+    const worker = await s.outbox(sink, { name, pool: watched, subscription, listener }).start(quiet)
+    await eventually(async () => (await s.rows(name)).length === 1)
+    await eventually(async () => (await s.open(name)) === 0)
+    expect((await s.rows(name))[0], `the failed event's row: ${name}`).toBe(`${name}@1 retrying 1`)
+    await s.clock.advance(2_000)
+    await eventually(() => versionsOf(sink, name).length === 2)
+    await eventually(async () => (await s.rows(name)).length === 0)
+    await worker.stop()
+    expect(errors, 'told once').toEqual(['settle'])
+    const sent = sink.accepted.map(label).filter((one) => one.includes('-b'))
+    expect(sent.length, `deliveries of b: ${name}`).toBe(committed ? 1 : 2)
+    await holds(s.db, 'I8')
+  }
+})

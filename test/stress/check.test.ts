@@ -1,0 +1,285 @@
+// The judge is judged: a hand-written history for every violation and for every legal oddity, and
+// by fast-check: whatever is deleted, swapped or forged in a good history turns it red.
+
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { checkHistory, duplicatesBound, violationsOf } from './check.mjs'
+
+type Entry = Record<string, unknown> & { k: string }
+type Recv = { sub: string; key: string; v: number }
+
+const subs: Entry[] = [
+  { k: 'sub', name: 'webhook', order: 'aggregate', coalesce: 'none' },
+  { k: 'sub', name: 'search', order: 'aggregate', coalesce: 'latest' },
+  { k: 'sub', name: 'broker', order: 'none', coalesce: 'none', aggregates: ['row'] },
+]
+
+/** One committed transaction per version of `row/1`: keys `t1-0`, `t2-0`, … */
+function written(versions: number): Entry[] {
+  return Array.from({ length: versions }, (_, index) => index + 1).flatMap((v) => [
+    { k: 'try', t: v * 10, tx: `t${v}`, ev: [[`t${v}-0`, 'row/1', v]] },
+    { k: 'ack', t: v * 10 + 1, tx: `t${v}` },
+    { k: 'done', tx: `t${v}` },
+  ])
+}
+
+const recv = (sub: string, ...versions: number[]): Entry[] =>
+  versions.map((v) => ({ k: 'recv', t: 1_000, sub, key: `t${v}-0`, v, pos: String(v), call: 1 }))
+
+const version = (v: number): Entry => ({ k: 'version', agg: 'row/1', v })
+
+/** What is found in a history of one subscription that saw these versions. */
+function judged(sub: string, count: number, seen: number[], more: Entry[] = []) {
+  const definition = subs.filter(({ name }) => name === sub)
+  return checkHistory([
+    ...definition,
+    ...written(count),
+    ...recv(sub, ...seen),
+    version(count),
+    ...more,
+  ])
+}
+
+const counts = ({
+  lost,
+  ghosts,
+  orderViolations,
+  duplicates,
+}: ReturnType<typeof checkHistory>) => ({
+  ...{ lost, ghosts, orderViolations, duplicates },
+})
+const none = { lost: 0, ghosts: 0, orderViolations: 0, duplicates: 0 }
+
+describe('legal', () => {
+  it('everything once, in order', () => {
+    expect(counts(judged('webhook', 3, [1, 2, 3]))).toEqual(none)
+  })
+
+  it('a redelivery from an earlier point: 1, 2, 3, 2, 3, 4', () => {
+    const found = counts(judged('webhook', 4, [1, 2, 3, 2, 3, 4]))
+    expect(found).toEqual({ ...none, duplicates: 2 })
+  })
+
+  it('a jump over a dead or discarded event', () => {
+    for (const state of ['dead', 'discarded']) {
+      const row = { k: 'row', sub: 'webhook', key: 't2-0', state }
+      expect(counts(judged('webhook', 3, [1, 3], [row]))).toEqual(none)
+    }
+  })
+
+  it('an unknown event at the end is not lost', () => {
+    const row = { k: 'row', sub: 'webhook', key: 't3-0', state: 'unknown' }
+    expect(counts(judged('webhook', 3, [1, 2], [row]))).toEqual(none)
+  })
+
+  it('coalescing: only the newest', () => {
+    expect(counts(judged('search', 5, [5]))).toEqual(none)
+    expect(counts(judged('search', 5, [2, 4, 5]))).toEqual(none)
+  })
+
+  it('coalescing: a step back, when the newest follows', () => {
+    const found = counts(judged('search', 5, [4, 3, 5]))
+    expect(found).toEqual(none)
+  })
+
+  it('any order where none is promised', () => {
+    expect(counts(judged('broker', 3, [3, 1, 2]))).toEqual(none)
+  })
+
+  it('a commit without an answer that PostgreSQL has', () => {
+    const entries = written(2).filter(({ k, tx }) => !(k === 'ack' && tx === 't2'))
+    const found = checkHistory([...subs.slice(0, 1), ...entries, ...recv('webhook', 1, 2)])
+    expect(counts(found)).toEqual(none)
+    expect(found).toMatchObject({ emitted: 2, acked: 1 })
+  })
+
+  it('a commit without an answer that PostgreSQL does not have', () => {
+    const entries = written(2).filter(({ k, tx }) => !(k !== 'try' && tx === 't2'))
+    const found = checkHistory([...subs.slice(0, 1), ...entries, ...recv('webhook', 1)])
+    expect(counts(found)).toEqual(none)
+  })
+
+  it('an asynchronous commit that a crash undid', () => {
+    const undone = { k: 'try', t: 1, tx: 'a', ev: [['a-0', 'row/2', 1]], async: true }
+    const found = checkHistory([...subs.slice(0, 1), undone, { k: 'ack', t: 2, tx: 'a' }])
+    expect(counts(found)).toEqual(none)
+  })
+
+  it('events of an aggregate that a subscription does not listen to', () => {
+    const tile = { k: 'try', t: 1, tx: 'a', ev: [['a-0', 'tile/2', 1]] }
+    const ends = [
+      { k: 'ack', t: 2, tx: 'a' },
+      { k: 'done', tx: 'a' },
+    ]
+    expect(counts(checkHistory([...subs.slice(2), tile, ...ends]))).toEqual(none)
+  })
+})
+
+describe('violations', () => {
+  it('lost: never accepted', () => {
+    expect(counts(judged('webhook', 3, [1, 2]))).toEqual({ ...none, lost: 1 })
+    expect(counts(judged('broker', 3, [1, 3]))).toEqual({ ...none, lost: 1 })
+  })
+
+  it('lost: the newest state of an aggregate', () => {
+    expect(counts(judged('search', 3, [1, 2]))).toMatchObject({ lost: 1, orderViolations: 1 })
+  })
+
+  it('lost: answered, but PostgreSQL does not have it', () => {
+    const entries = written(1).filter(({ k }) => k !== 'done')
+    expect(counts(checkHistory([...subs.slice(0, 1), ...entries]))).toEqual({ ...none, lost: 1 })
+  })
+
+  it('ghost: rolled back', () => {
+    const entries = written(1).filter(({ k }) => k === 'try')
+    const failed = { k: 'fail', t: 9, tx: 't1', why: 'rollback' }
+    const found = checkHistory([...subs.slice(0, 1), ...entries, failed, ...recv('webhook', 1)])
+    expect(counts(found)).toEqual({ ...none, ghosts: 1 })
+    expect(found.emitted).toBe(0)
+  })
+
+  it('ghost: never written, another version, not listened to', () => {
+    const unknown = { k: 'recv', t: 1, sub: 'webhook', key: 't1-undone', v: 2 }
+    expect(counts(judged('webhook', 1, [1], [unknown]))).toEqual({ ...none, ghosts: 1 })
+    const other = { k: 'recv', t: 1, sub: 'webhook', key: 't1-0', v: 2 }
+    expect(counts(judged('webhook', 1, [1], [other]))).toEqual({ ...none, ghosts: 1 })
+    const nobody = { k: 'recv', t: 1, sub: 'nobody', key: 't1-0', v: 1 }
+    expect(counts(judged('webhook', 1, [1], [nobody]))).toEqual({ ...none, ghosts: 1 })
+  })
+
+  it('order: a jump forward', () => {
+    expect(counts(judged('webhook', 3, [1, 3, 2]))).toEqual({ ...none, orderViolations: 1 })
+  })
+
+  it('order: coalescing ends with an older state', () => {
+    expect(counts(judged('search', 3, [3, 2]))).toEqual({ ...none, orderViolations: 1 })
+  })
+
+  it('duplicates beyond the bound', () => {
+    const found = judged('webhook', 2, [1, 2, 1, 2])
+    const bound = duplicatesBound({ interruptions: 0, loops: 7, batchCount: 100 })
+    expect(bound).toBe(0)
+    expect(violationsOf(found, bound)).toBe(2)
+    expect(
+      violationsOf(found, duplicatesBound({ interruptions: 1, loops: 1, batchCount: 1 })),
+    ).toBe(0)
+  })
+
+  it('each is told with the history of its aggregate', () => {
+    const { violations } = judged('webhook', 3, [1, 3, 2])
+    expect(violations).toHaveLength(1)
+    expect(violations[0]).toContain('webhook row/1: t3-0: v 3 accepted after 1')
+    expect(violations[0]).toContain('v1@1')
+  })
+})
+
+describe('any good history', () => {
+  /** Several aggregates, some transactions rolled back; each subscription got everything once. */
+  const good = fc
+    .array(fc.record({ agg: fc.nat(3), rolledBack: fc.boolean() }), { minLength: 2, maxLength: 30 })
+    .map(makeGood)
+
+  it('is green', () => {
+    fc.assert(fc.property(good, (history) => isGreen(history)))
+  })
+
+  it('turns red when an acceptance that matters is deleted', () => {
+    fc.assert(
+      fc.property(good, fc.nat(), (history, at) => {
+        const chosen = choose(history.filter(matters(history)), at)
+        return chosen === undefined || !isGreen(history.filter((entry) => entry !== chosen))
+      }),
+    )
+  })
+
+  it('turns red when two acceptances of an ordered aggregate are swapped', () => {
+    fc.assert(
+      fc.property(good, fc.nat(), fc.nat(), (history, first, second) => {
+        const ordered = history.filter(({ k, sub }) => k === 'recv' && sub === 'webhook')
+        const one = choose(ordered, first)
+        const other = choose(ordered, second)
+        if (one === undefined || other === undefined || one === other) return true
+        if (aggregateOf(history, one) !== aggregateOf(history, other)) return true
+        return !isGreen(history.map((entry) => swapped(entry, one, other)))
+      }),
+    )
+  })
+
+  it('turns red when an acceptance is forged', () => {
+    const forgeries = [
+      (given: Entry) => ({ ...given, key: 'nobody-0' }),
+      (given: Entry) => ({ ...given, v: (given.v as number) + 1 }),
+      (given: Entry) => ({ ...given, sub: 'nobody' }),
+    ]
+    fc.assert(
+      fc.property(good, fc.nat(), fc.constantFrom(...forgeries), (history, at, forge) => {
+        const chosen = choose(
+          history.filter(({ k }) => k === 'recv'),
+          at,
+        )
+        return chosen === undefined || !isGreen([...history, forge(chosen)])
+      }),
+    )
+  })
+
+  it('turns red when a rolled back event is accepted', () => {
+    fc.assert(
+      fc.property(good, fc.nat(), (history, at) => {
+        const failed = new Set(history.filter(({ k }) => k === 'fail').map(({ tx }) => tx))
+        const tried = history.filter(({ k, tx }) => k === 'try' && failed.has(tx))
+        const [key, , v] =
+          (choose(tried, at)?.ev as [string, string, number][] | undefined)?.[0] ?? []
+        if (key === undefined) return true
+        return !isGreen([...history, { k: 'recv', t: 1, sub: 'webhook', key, v }])
+      }),
+    )
+  })
+})
+
+function makeGood(plans: { agg: number; rolledBack: boolean }[]): Entry[] {
+  const versions = new Map<string, number>()
+  const history = [...subs]
+  for (const [index, { agg, rolledBack }] of plans.entries()) {
+    const id = `row/${agg}`
+    const v = (versions.get(id) ?? 0) + 1
+    const tx = `t${index}`
+    const key = `${tx}-0`
+    history.push({ k: 'try', t: index, tx, ev: [[key, id, v]] })
+    if (rolledBack) {
+      history.push({ k: 'fail', t: index, tx, why: 'rollback' })
+      continue
+    }
+    versions.set(id, v)
+    history.push({ k: 'ack', t: index, tx }, { k: 'done', tx })
+    for (const { name } of subs) history.push({ k: 'recv', t: index + 1, sub: name, key, v })
+  }
+  for (const [agg, v] of versions) history.push({ k: 'version', agg, v })
+  return history
+}
+
+function isGreen(history: Entry[]): boolean {
+  return violationsOf(checkHistory(history), 0) === 0
+}
+
+/** With coalescing only the newest of an aggregate must be there. */
+function matters(history: Entry[]) {
+  const newest = new Map(history.filter(({ k }) => k === 'version').map(({ agg, v }) => [agg, v]))
+  return (entry: Entry) =>
+    entry.k === 'recv' &&
+    (entry.sub !== 'search' || newest.get(aggregateOf(history, entry)) === entry.v)
+}
+
+function aggregateOf(history: Entry[], { key }: Entry): string | undefined {
+  const all = history.flatMap(({ ev }) => (ev ?? []) as [string, string, number][])
+  return all.find(([other]) => other === key)?.[1]
+}
+
+function choose(list: Entry[], at: number): Entry | undefined {
+  return list.length === 0 ? undefined : list[at % list.length]
+}
+
+/** What was accepted changes places; the order of the lines stays. */
+function swapped(entry: Entry, one: Entry, other: Entry): Entry {
+  const { key, v } = (entry === one ? other : entry === other ? one : entry) as Entry & Recv
+  return entry === one || entry === other ? { ...entry, key, v } : entry
+}
