@@ -26,7 +26,7 @@ try {
   const options = readOptions(process.argv.slice(2))
   const play = await scenarioFiles[options.scenario]()
   const result = await play(options)
-  console.log(options.json ? JSON.stringify(result) : JSON.stringify(result, null, 1))
+  console.log(JSON.stringify(result))
   process.exitCode = result.ok ? 0 : 1
 } catch (error) {
   console.error(error)

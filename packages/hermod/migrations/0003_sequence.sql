@@ -161,12 +161,9 @@ declare
   start_at bigint := from_pos;
   covered  bigint;
 begin
-  loop
+  while start_at <= to_pos loop
     select max(p.to_value) into covered from outbox.partition p
      where p.parent = 'log' and p.from_value <= start_at and p.to_value > start_at;
-    if covered > to_pos then
-      return;
-    end if;
     if covered is null then
       -- Up to the next leaf there is, which upkeep may have added ahead.
       select coalesce(min(p.from_value), start_at + 1000000) into covered from outbox.partition p
@@ -270,6 +267,8 @@ begin
       delete from outbox.step where id = last.id;
     end if;
   end if;
+  -- The end of a window in pieces: what committed since it was opened has not been looked at.
+  more := more or last.previous is not null;
   return next;
 end $$;
 

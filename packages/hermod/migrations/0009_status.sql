@@ -162,10 +162,11 @@ declare
   f     record;
   u     record;
   n     record;
+  share integer;
   left_over numeric;
 begin
   select * into s from outbox.subscription x where x.name = sub;
-  select t.lanes into lanes from outbox.setting t;
+  select t.lanes, greatest(1, scan_max / t.lanes) into lanes, share from outbox.setting t;
   select coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0) into head;
   select min(c.pos), sum(c.delivered) into cursor_pos, delivered
     from outbox.lane l cross join lateral outbox.cursor_of(sub, l.lane) c where l.subscription = sub;
@@ -183,15 +184,22 @@ begin
        cross join lateral outbox.cursor_of(sub, p.lane) c
        where greatest(c.pos, f.from_pos) < f.to_pos
     loop
-      select count(*) as scanned, max(g.pos) as last, count(*) filter (where f.kinds is null or g.kind = any (f.kinds)) as hits,
-             min(g.pos) filter (where f.kinds is null or g.kind = any (f.kinds)) as first,
-             count(*) filter (where g.pos <= u.batch_end and (f.kinds is null or g.kind = any (f.kinds))) as sent into n
-        from (select g.pos, g.kind from outbox.log g where g.lane = u.lane and g.pos > u.after and g.pos <= f.to_pos
-               order by g.pos limit greatest(1, scan_max / lanes)) g;
+      if f.kinds is null then
+        select count(*) as scanned, max(g.pos) as last, count(*) as hits, min(g.pos) as first into n
+          from (select g.pos from outbox.log g where g.lane = u.lane and g.pos > u.after and g.pos <= f.to_pos order by g.pos limit share) g;
+      else
+        -- Asked once a row, below the limit: filters on aggregates would ask again for each of them.
+        select count(*) as scanned, max(g.pos) as last, count(g.hit) as hits, min(g.hit) as first into n
+          from (select g.pos, case when g.kind = any (f.kinds) then g.pos end as hit
+                  from outbox.log g where g.lane = u.lane and g.pos > u.after and g.pos <= f.to_pos order by g.pos limit share) g;
+      end if;
       past := past + n.hits;
-      processing := processing + n.sent;
+      if n.first <= u.batch_end then
+        processing := processing + (select count(*) from outbox.log g where g.lane = u.lane and g.pos > u.after
+          and g.pos <= least(u.batch_end, f.to_pos) and (f.kinds is null or g.kind = any (f.kinds)));
+      end if;
       oldest_pos := least(oldest_pos, n.first);
-      if n.scanned = greatest(1, scan_max / lanes) and n.last < f.to_pos then
+      if n.scanned = share and n.last < f.to_pos then
         -- Positions are dense within an epoch (2^32); what an older epoch may still hold is left out.
         left_over := f.to_pos - greatest(n.last, (f.to_pos >> 32) << 32);
         past := past + (left_over * n.hits / greatest(1, n.last - greatest(u.after, (n.last >> 32) << 32)))::bigint;

@@ -126,13 +126,16 @@ function fromLog(filter: FindFilter, bind: Bind, key: string | undefined, rows: 
     const kinds = `outbox.kinds(array[${bind(filter.type)}::text], null)`
     where.push(`(${kinds} is null or g.kind = any (${kinds}))`)
   }
+  let lanes = 'generate_series(0, t.lanes - 1) i'
   if (filter.aggregate !== undefined) {
     const [type, id] = filter.aggregate
-    where.push(`g.hash = outbox.hash(${bind(type)}, ${bind(String(id))})`)
+    const hash = `outbox.hash(${bind(type)}, ${bind(String(id))})`
+    where.push(`g.hash = ${hash}`)
+    lanes = `(select outbox.lane_of(${hash}, t.lanes) as i) i`
   }
   where.push(...inState(filter, bind))
   return `select g.pos as key, g.pos, g.event_id, g.aggregate_type, g.aggregate_id, null::json as copy
-    from outbox.setting t cross join lateral generate_series(0, t.lanes - 1) i
+    from outbox.setting t cross join lateral ${lanes}
     cross join lateral (select g.pos, g.event_id, e.aggregate_type, e.aggregate_id from outbox.log g join outbox.event e on e.id = g.event_id
       ${whereOf(where)} order by g.pos desc limit ${rows}) g
     order by g.pos desc limit ${rows}`
@@ -193,7 +196,7 @@ function range({ since, until }: FindFilter, bind: Bind, column: string): string
   }
   if (until !== undefined) {
     where.push(
-      `${column} <= coalesce((select s.pos from outbox.step s where s.at >= ${bind(iso(until))}::timestamptz order by s.at limit 1), 9223372036854775807)`,
+      `${column} <= coalesce((select s.pos from outbox.step s where s.at <= ${bind(iso(until))}::timestamptz order by s.at desc limit 1), 0)`,
     )
   }
   return where

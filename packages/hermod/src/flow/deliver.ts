@@ -235,8 +235,14 @@ async function send(
   }
   const outcomes = await call(subscription, going, options)
   const again: Entry[] = []
+  const refused = new Set<string>()
   for (const [index, entry] of going.entries()) {
     const outcome = outcomes[index]
+    // Not applied because of the one before it, which is dead: its own turn comes, nothing is spent.
+    if (outcome?.outcome === 'retry' && refused.has(aggregateKey(entry)))
+      failed.add(aggregateKey(entry))
+    if (outcome?.outcome === 'rejected' && waitsInLine(subscription))
+      refused.add(aggregateKey(entry))
     if (outcome?.outcome === 'split' && going.length > 1) again.push(entry)
     else if (outcome !== undefined) record(subscription, entry, alone(outcome), failed, result)
   }

@@ -51,6 +51,18 @@ export function rehearse({ sink }: ResolvedSubscription, entries: readonly Entry
   )
 }
 
+export function isUnavailable(outcome: Outcome | 'passed' | undefined): boolean {
+  return outcome !== undefined && outcome !== 'passed' && outcome.outcome === 'unavailable'
+}
+
+/** How many the destination took. */
+export function passedIn(result: Result): number {
+  let count = 0
+  for (const outcome of result.values())
+    if (outcome !== 'passed' && outcome.outcome === 'delivered') count++
+  return count
+}
+
 /** What keeps the destination as a whole from being used, if anything. */
 export function troubleIn(result: Result): Trouble | undefined {
   let worst: Outcome | undefined

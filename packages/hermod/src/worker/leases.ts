@@ -54,6 +54,7 @@ export class Leases {
     const { db, subscription, owner, leaseMs, listener } = this.#station
     const claimed = await claim(db, subscription, owner, share - this.lanes.length, leaseMs)
     if (claimed.length === 0) return
+    this.#dropClaimedAgain(claimed)
     this.lanes = [...this.lanes, ...claimed.map((lane) => new HeldLane(lane, now + leaseMs))]
     this.busy()
     const { name } = subscription
@@ -65,6 +66,12 @@ export class Leases {
       scanned: 0,
       durationMs: performance.now() - now,
     })
+  }
+
+  /** A lease that ran out unnoticed, while we slept: the lane begins anew under its new fence. */
+  #dropClaimedAgain(claimed: readonly { readonly lane: number }[]): void {
+    const again = new Set(claimed.map(({ lane }) => lane))
+    this.#drop(this.lanes.filter(({ lane }) => again.has(lane)))
   }
 
   /** Nothing is left in the lanes held: looks for others at once. True: there were some. */
@@ -101,7 +108,10 @@ export class Leases {
   }
 
   #dropOthers(lanes: readonly HeldLane[], kept: { has(lane: number): boolean }): void {
-    const gone = lanes.filter((lane) => !kept.has(lane.lane) && this.lanes.includes(lane))
+    this.#drop(lanes.filter((lane) => !kept.has(lane.lane) && this.lanes.includes(lane)))
+  }
+
+  #drop(gone: readonly HeldLane[]): void {
     if (gone.length === 0) return
     this.lanes = this.lanes.filter((lane) => !gone.includes(lane))
     this.onLost?.()

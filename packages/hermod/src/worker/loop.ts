@@ -13,8 +13,19 @@ import { type Entry, read } from '../flow/claim.ts'
 import { deliver, type Result } from '../flow/deliver.ts'
 import { enlist, sending } from '../flow/ledger.ts'
 import { type Settlement, settle, settlement } from '../flow/settle.ts'
+import type { Outcome } from '../sinks/outcome.ts'
 import { notify } from '../telemetry.ts'
-import { aftermath, type Batch, moved, oneOf, rehearse, toSend, troubleIn } from './batch.ts'
+import {
+  aftermath,
+  type Batch,
+  isUnavailable,
+  moved,
+  oneOf,
+  passedIn,
+  rehearse,
+  toSend,
+  troubleIn,
+} from './batch.ts'
 import { Breaker } from './breaker.ts'
 import type { HeldLane } from './lane.ts'
 import { Leases } from './leases.ts'
@@ -270,6 +281,7 @@ export class Loop {
   /** Of the next call: always shorter than what is left of the leases, which are extended first. */
   async #deadlineMs(): Promise<number> {
     const { callMs } = this.#station.subscription
+    if (this.#stopping) return 0
     // A database that does not answer ends nothing yet: the lease still has its time.
     await this.#leases.keep(callMs + marginMs).catch(() => {})
     return Math.min(callMs, this.#leases.leftMs - marginMs)
@@ -277,7 +289,8 @@ export class Loop {
 
   async #finish(round: Round, result: Result): Promise<boolean> {
     const { batches, entries } = round
-    const trouble = this.#spendPoison(entries, result) ? undefined : troubleIn(result)
+    this.#spendPoison(batches, result)
+    const trouble = troubleIn(result)
     const { subscription, random } = this.#station
     const delay = (attempt: number, afterMs: number | undefined) =>
       nextDelayMs(subscription.retry, attempt, afterMs, random)
@@ -291,8 +304,9 @@ export class Loop {
     this.#settling = this.#settle(round, settlements)
     if (cut || trouble !== undefined || this.#doubt) await this.#forget()
     const tried = entries.some((entry) => result.has(entry))
+    this.#station.passes += passedIn(result)
     if (trouble !== undefined) await this.#troubled(trouble)
-    else if (tried) await this.#passed(entries.length)
+    else if (tried) await this.#passed()
     else await this.#breaker.unused()
     return trouble === undefined && (!cut || tried)
   }
@@ -328,16 +342,14 @@ export class Loop {
     tellRetries(this.#station, one)
   }
 
-  /** An event that is unavailable by itself, again and again, while others pass, spends an attempt. */
-  #spendPoison(entries: readonly Entry[], result: Result): boolean {
-    const [entry] = entries
-    if (entries.length !== 1 || entry === undefined) return false
-    const outcome = result.get(entry)
-    const lane = this.#leases.lanes.find(({ lane }) => lane === entry.lane)
-    if (outcome === 'passed' || outcome?.outcome !== 'unavailable') return false
-    if (!lane?.strike(entry.event.position, this.#station.passes)) return false
-    result.set(entry, { ...outcome, outcome: 'retry' })
-    return true
+  /** The first of a lane that is unavailable again and again, while others pass, spends an attempt. */
+  #spendPoison(batches: readonly Batch[], result: Result): void {
+    const passes = this.#station.passes + passedIn(result)
+    for (const { lane, read: found } of batches) {
+      const entry = [...found.due, ...found.fresh].find((one) => isUnavailable(result.get(one)))
+      if (entry === undefined || !lane.strike(entry.event.position, passes)) continue
+      result.set(entry, { ...(result.get(entry) as Outcome), outcome: 'retry' })
+    }
   }
 
   async #troubled(trouble: Parameters<Breaker['troubled']>[0]): Promise<void> {
@@ -345,8 +357,7 @@ export class Loop {
     await this.#breaker.troubled(trouble)
   }
 
-  async #passed(count: number): Promise<void> {
-    this.#station.passes += count
+  async #passed(): Promise<void> {
     this.#count = Math.min(this.#station.subscription.batch.count, this.#count * 2)
     await this.#breaker.passed()
   }

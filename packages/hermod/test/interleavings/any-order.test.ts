@@ -8,6 +8,6 @@ import { anyOrder } from './cases/any-order.ts'
 const { HERMOD_SEED: given, HERMOD_SEEDS: count = '4' } = process.env
 const seeds = given
   ? [Number(given)]
-  : [1, 2, ...Array.from({ length: Number(count) - 2 }, () => randomInt(2 ** 31))]
+  : [1, 1029047451, ...Array.from({ length: Number(count) - 2 }, () => randomInt(2 ** 31))]
 
 exerciseCases(seeds.map(anyOrder), { ownCluster: true, settings: { autovacuum: 'off' } })

@@ -23,12 +23,12 @@ function randomOf(seed: number): (below: number) => number {
 
 /** One change of a row nobody else has locked, and its event; `v` is the order of changes. */
 const CHANGE = `
-  with free as (select id from doc where id = 'd' || $1 for update skip locked),
+  with free as (select id from doc where id = 'd' || $1::int for update skip locked),
        changed as (update doc set v = v + 1 from free where doc.id = free.id returning doc.id, doc.v)
   select outbox.emit('doc.updated', 'doc', id, json_build_object('v', v)) from changed`
 
 const LATER = `
-  select outbox.emit('doc.reminded', 'later', 'r' || $1, '{}', null, outbox.clock() + $1 * interval '1 second')`
+  select outbox.emit('doc.reminded', 'later', 'r' || $1::int, '{}', null, outbox.clock() + $1::int * interval '1 second')`
 
 type Writer = { readonly tx: Session; open: boolean; saved: boolean }
 

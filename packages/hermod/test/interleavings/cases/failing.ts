@@ -34,7 +34,7 @@ export const holdOneAggregate = defineCase('hold-one-aggregate', async (env) => 
   expect(labels(sink).sort(), 'others flow').toEqual(['b@1', 'b@2', 'c@1'])
   expect(await s.rows()).toEqual(['a@1 retrying 1'])
   const words = await s.db.query<{ state: string }>(
-    `select state from outbox.status where aggregate_id = 'a' and subscription = 'all' order by position`,
+    `select state from outbox.status where aggregate_id = 'a' and subscription = 'all' order by pos`,
   )
   expect(words.map(({ state }) => state), 'words for the aggregate').toEqual(['retrying', 'blocked', 'blocked'])
   await s.clock.advance(1_100)

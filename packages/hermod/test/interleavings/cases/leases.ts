@@ -207,6 +207,23 @@ export const settleCommitCut = defineCase('settle-commit-cut', async (env) => {
     expect(errors, 'told once').toEqual(['settle'])
     const sent = sink.accepted.map(label).filter((one) => one.includes('-b'))
     expect(sent.length, `deliveries of b: ${name}`).toBe(committed ? 1 : 2)
-    await holds(s.db, 'I8')
   }
+})
+
+/** A worker that slept past its lease takes its own lane again: it holds it once, and sends once. */
+export const ownLaneAgain = defineCase('lease-expiry: its own lane again', async (env) => {
+  const s = await stage(env)
+  await auditLanes(s.db)
+  const sink = env.engine.testing.memorySink()
+  await s.change('a')
+  const worker = await s.outbox(sink).start({ ...quiet, concurrency: 1 })
+  await eventually(() => sink.accepted.length === 1)
+  await s.clock.advance(60_000)
+  await s.change('a', 'a')
+  await eventually(async () => (await s.open()) === 0)
+  await s.change('a')
+  await eventually(async () => (await s.open()) === 0)
+  await worker.stop()
+  expect(versionsOf(sink, 'a'), 'versions sent').toEqual([1, 2, 3, 4])
+  await holds(s.db, 'I7', 'I8')
 })

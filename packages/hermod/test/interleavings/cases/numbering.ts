@@ -144,3 +144,28 @@ export const xidBeforeRow = defineCase('xid-before-row', async ({ db }) => {
   expect(await step(db)).toBe(2)
   await holds(db, 'I1', 'I3', 'I5')
 })
+
+/** Four events in pieces of two: the last piece is full, so the window's end is found by an empty one. */
+export const windowInPieces = defineCase('window-in-pieces', async ({ db }) => {
+  const [producer, open] = [await session(db, 'producer'), await session(db, 'open')]
+  const piece = async () => {
+    const [row] = await db.query('select numbered, more from outbox.sequence(2)')
+    return [row?.numbered, row?.more]
+  }
+  await open.begin()
+  await emit(open, 'low id, late')
+  for (const id of ['a', 'b', 'c', 'd']) await emitAlone(producer, id)
+  expect([await piece(), await piece()]).toEqual([
+    [2, true],
+    [2, true],
+  ])
+  // Between the pieces: these belong to the next window.
+  await open.commit()
+  await emitAlone(producer, 'e')
+  expect(await piece(), 'the empty end of a window, with a next one to open').toEqual([0, true])
+  expect(await piece()).toEqual([2, true])
+  expect(await piece()).toEqual([0, true])
+  expect(await piece()).toEqual([0, false])
+  expect(await logged(db)).toEqual(['a', 'b', 'c', 'd', 'low id, late', 'e'])
+  await holds(db, 'I1', 'I3', 'I5')
+})

@@ -1,0 +1,50 @@
+/**
+ * The list of commands. Each lives in its own file and is loaded when it is called; where the server
+ * is installed, its commands stand beside these.
+ */
+import type { Command } from './command.ts'
+
+const own: Readonly<Record<string, () => Promise<{ readonly command: Command }>>> = {
+  migrate: () => import('./commands/migrate.ts'),
+  work: () => import('./commands/work.ts'),
+  status: () => import('./commands/status.ts'),
+  doctor: () => import('./commands/doctor.ts'),
+  rebase: () => import('./commands/rebase.ts'),
+  dead: () => import('./commands/dead.ts'),
+  help: () => import('./commands/help.ts'),
+  version: () => import('./commands/version.ts'),
+}
+
+/** Exports `commands`, a list of the same shape. */
+const serverModule = 'hermod-server/cli'
+
+export async function loadCommand(name: string): Promise<Command | undefined> {
+  const load = Object.hasOwn(own, name) ? own[name] : undefined
+  if (load !== undefined) return (await load()).command
+  return (await serverCommands()).find((command) => command.name === name)
+}
+
+export async function commandNames(): Promise<string[]> {
+  return [...Object.keys(own), ...(await serverCommands()).map(({ name }) => name)]
+}
+
+export async function allCommands(): Promise<Command[]> {
+  const mine = await Promise.all(Object.values(own).map(async (load) => (await load()).command))
+  return [...mine, ...(await serverCommands())]
+}
+
+async function serverCommands(): Promise<readonly Command[]> {
+  try {
+    const loaded = (await import(serverModule)) as { commands?: readonly Command[] }
+    return loaded.commands ?? []
+  } catch (error) {
+    // Not installed is fine; installed and broken is not.
+    const { code, message } = error as { code?: unknown; message?: unknown }
+    if (
+      code === 'ERR_MODULE_NOT_FOUND' &&
+      String(message).includes(`'${serverModule.split('/')[0]}'`)
+    )
+      return []
+    throw error
+  }
+}

@@ -1,0 +1,206 @@
+// Ledgers: a message that may have gone out is never sent again unasked, and one that certainly did
+// not is never lost. A crash is a process whose statements no longer reach the database.
+
+import { expect } from 'vitest'
+import { defineCase, type Env } from '../../../../../test/support/case.ts'
+import { eventually } from '../../../../../test/support/eventually.ts'
+import { holds } from '../../../../../test/support/invariants.ts'
+import type { OutboxEvent } from '../../../src/event.ts'
+import type { Outcome } from '../../../src/sinks/outcome.ts'
+import type { DeliveryContext } from '../../../src/sinks/sink.ts'
+import { label, quiet, type Stage, stage, WatchedPool } from './stage.ts'
+
+type Step = 'before sending' | 'before the dot' | 'after the dot' | 'after 250'
+type At = (step: Step, event: OutboxEvent) => void
+
+/** A mail server's truth: what it accepted, by label. */
+function mailbox(s: Stage, at: At = () => {}) {
+  const accepted: string[] = []
+  const send = async (event: OutboxEvent, context: DeliveryContext): Promise<Outcome> => {
+    at('before sending', event)
+    await context.sending(event, { host: 'mx' })
+    at('before the dot', event)
+    accepted.push(label(event))
+    at('after the dot', event)
+    at('after 250', event)
+    return s.say.delivered('queued')
+  }
+  const sink = {
+    name: 'mail',
+    capabilities: { ledger: true },
+    deliver: async (events: readonly OutboxEvent[], context: DeliveryContext) => {
+      const outcomes: Outcome[] = []
+      for (const event of events) outcomes.push(await send(event, context))
+      return outcomes
+    },
+  }
+  return { sink, accepted }
+}
+
+class Crash extends Error {}
+
+/** Runs a worker that dies at `step` of the first message; its lease then runs out. */
+async function dies(env: Env, s: Stage, step: Step): Promise<string[]> {
+  const watched = new WatchedPool(s.db.pool)
+  let dead = false
+  const { sink, accepted } = mailbox(s, (now) => {
+    if (now !== step || dead) return
+    dead = true
+    throw new Crash('gone')
+  })
+  watched.before = () => {
+    if (dead) throw new Crash('a dead process sends nothing')
+  }
+  await s.outbox(sink, { pool: watched }).runOnce(quiet).catch(() => {})
+  expect(dead, 'the script: the worker died').toBe(true)
+  await s.clock.advance(60_000)
+  return accepted
+}
+
+export const ledger = defineCase('ledger', async (env) => {
+  const s = await stage(env)
+  const survivor = mailbox(s)
+  await s.outbox(survivor.sink).runOnce(quiet)
+  await s.change('early')
+  const early = await dies(env, s, 'before sending')
+  await s.outbox(survivor.sink).runOnce(quiet)
+  expect([early, survivor.accepted], 'crash before sending').toEqual([[], ['early@1']])
+  for (const step of ['after the dot', 'after 250'] as const) {
+    const id = step.replaceAll(' ', '-')
+    await s.change(id)
+    expect(await dies(env, s, step)).toEqual([`${id}@1`])
+    await s.outbox(survivor.sink).runOnce(quiet)
+    expect(survivor.accepted, `sent again after a crash ${step}`).not.toContain(`${id}@1`)
+    expect(await s.rows(), `crash ${step}`).toContain(`${id}@1 unknown 1`)
+  }
+  await s.outbox(survivor.sink).runOnce(quiet)
+  expect(await s.rows(), 'receipts stay').toContain('early@1 delivered 1')
+  await holds(s.db, 'I8')
+})
+
+/** Five in one batch; one is in flight when the worker dies. */
+export const ledgerCrashMidBatch = defineCase('ledger-crash-mid-batch', async (env) => {
+  const s = await stage(env)
+  const ids = await s.inLane(4, 5)
+  await s.change(...ids)
+  const watched = new WatchedPool(s.db.pool)
+  let dead = false
+  const first = mailbox(s, (step, event) => {
+    if (event.aggregateId !== ids[2] || step !== 'after the dot') return
+    dead = true
+    throw new Crash('gone')
+  })
+  watched.before = () => {
+    if (dead) throw new Crash('a dead process sends nothing')
+  }
+  const single = { itemsMax: 1, ledger: true }
+  await s
+    .outbox({ ...first.sink, capabilities: single }, { pool: watched })
+    .runOnce(quiet)
+    .catch(() => {})
+  await s.clock.advance(60_000)
+  const second = mailbox(s)
+  await s.outbox({ ...second.sink, capabilities: single }).runOnce(quiet)
+  const both = [...first.accepted, ...second.accepted]
+  expect(new Set(both).size, 'mails sent twice').toBe(both.length)
+  const unknown = (await s.rows()).filter((row) => row.includes('unknown'))
+  expect(unknown.length, 'messages in flight').toBeLessThanOrEqual(3)
+  expect(unknown, 'the one in flight').toContain(`${ids[2]}@1 unknown 1`)
+  expect((await s.rows()).filter((row) => row.includes('pending')), 'left behind').toEqual([])
+  expect([...second.accepted].sort(), 'those not begun').toEqual([`${ids[3]}@1`, `${ids[4]}@1`].sort())
+  await holds(s.db, 'I8')
+})
+
+/** What the sink says itself: not sent, refused for good, or nobody knows. */
+export const ledgerOutcomes = defineCase('ledger: each answer', async (env) => {
+  const s = await stage(env)
+  const refused = () => Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
+  const cases: Record<string, { before?: () => Error; after?: () => Error; state: string }> = {
+    'throws-before': { before: () => new TypeError('template'), state: 'retrying 1' },
+    'refused-after': { after: refused, state: 'pending 0' },
+    'cut-after': { after: () => Object.assign(new Error('cut'), { code: 'ECONNRESET' }), state: 'unknown 1' },
+    'throws-after': { after: () => new TypeError('oops'), state: 'unknown 1' },
+  }
+  for (const [id, { before, after, state }] of Object.entries(cases)) {
+    let calls = 0
+    const sink = {
+      name: 'mail',
+      capabilities: { ledger: true },
+      deliver: async ([event]: readonly OutboxEvent[], context: DeliveryContext) => {
+        calls++
+        if (before) throw before()
+        await context.sending(event as OutboxEvent)
+        if (after) throw after()
+      },
+    }
+    await s.change(id)
+    await s.outbox(sink).runOnce({ ...quiet, deadlineMs: 3_000 })
+    expect((await s.rows()).find((row) => row.startsWith(id)), id).toBe(`${id}@1 ${state}`)
+    expect(calls, `calls of ${id}`).toBeLessThanOrEqual(2)
+    await s.db.query(`update outbox.delivery set state = 'discarded', next_attempt_at = null`)
+    await s.db.query('select outbox.recover($1)', ['all'])
+  }
+})
+
+/** A sink that wakes up after it was given up cannot send what is settled by now. */
+export const ledgerZombie = defineCase('ledger: a call that was given up', async (env) => {
+  const s = await stage(env)
+  const refusals: string[] = []
+  let sent = 0
+  let wake = (): void => {}
+  const asleep = new Promise<void>((resolve) => {
+    wake = resolve
+  })
+  const sink = {
+    name: 'mail',
+    capabilities: { ledger: true },
+    deliver: async ([event]: readonly OutboxEvent[], context: DeliveryContext) => {
+      await asleep
+      await context.sending(event as OutboxEvent).catch((error) => {
+        refusals.push(error.code)
+        throw error
+      })
+      sent++
+    },
+  }
+  await s.change('a')
+  await s.outbox(sink, { subscription: { callMs: 50 } }).runOnce(quiet)
+  expect(await s.rows()).toEqual(['a@1 retrying 1'])
+  wake()
+  await eventually(() => refusals.length > 0)
+  expect([refusals, sent], 'sent by a call that was given up').toEqual([['HMD_LEASE_LOST'], 0])
+})
+
+/** The answer of a ledger's settle is lost: nothing stays in `sending`. */
+export const ledgerSettleCut = defineCase('settle-commit-cut: ledger', async (env) => {
+  const s = await stage(env)
+  const { sink, accepted } = mailbox(s)
+  const watched = new WatchedPool(s.db.pool)
+  let cuts = 0
+  watched.before = (text) => {
+    if (text.includes('outbox.settle(') && cuts++ === 0) throw Object.assign(new Error('cut'), { code: '08006' })
+  }
+  await s.change('a')
+  const worker = await s.outbox(sink, { pool: watched }).start(quiet)
+  await eventually(async () => (await s.rows())[0] === 'a@1 unknown 1')
+  await s.change('b')
+  await eventually(async () => (await s.rows())[1] === 'b@1 delivered 1')
+  await worker.stop()
+  expect(accepted).toEqual(['a@1', 'b@1'])
+  await holds(s.db, 'I8')
+})
+
+/** One event of an aggregate at a time, in order; many batches; each sent once. */
+export const ledgerFlow = defineCase('ledger: many, in order', async (env) => {
+  const s = await stage(env)
+  const { sink, accepted } = mailbox(s)
+  await s.bulk(500, `case when n % 7 = 0 then 'other.seen' else 'doc.changed' end`, `'d' || n % 50`)
+  const outbox = s.outbox(sink, { subscription: { types: ['doc.*'], batch: { count: 10 } } })
+  await outbox.runOnce(quiet)
+  expect(accepted.length, 'mails').toBe(500 - Math.floor(500 / 7))
+  const [counts] = await s.db.query(
+    `select count(*)::int as rows, count(*) filter (where state = 'delivered')::int as delivered from outbox.delivery`,
+  )
+  expect(counts).toEqual({ rows: accepted.length, delivered: accepted.length })
+  await holds(s.db, 'I8')
+})

@@ -1,0 +1,224 @@
+// What keeps lanes, failures, ledgers and stops honest, taken out one at a time.
+
+import {
+  coalesceReplacesRetry,
+  holdOneAggregate,
+  policyRaised,
+} from '../../../packages/hermod/test/interleavings/cases/failing.ts'
+import { newKind, raiseAgainstSettle } from '../../../packages/hermod/test/interleavings/cases/lanes.ts'
+import { leaseExpiry, wrongClock } from '../../../packages/hermod/test/interleavings/cases/leases.ts'
+import { ledger } from '../../../packages/hermod/test/interleavings/cases/ledger.ts'
+import { crashBeforeDelivery } from '../../../packages/hermod/test/interleavings/cases/losing.ts'
+import { oneProbe, outage } from '../../../packages/hermod/test/interleavings/cases/outage.ts'
+import { failureTwoBatchesAgo } from '../../../packages/hermod/test/interleavings/cases/pipeline.ts'
+import { politeStop } from '../../../packages/hermod/test/interleavings/cases/stopping.ts'
+import type { Sabotage } from '../sabotage.ts'
+
+export const sabotages: readonly Sabotage[] = [
+  {
+    name: 'no-fence',
+    says: 'settle ignores owner and fence',
+    patches: [
+      {
+        file: 'migrations/0005_settle.sql',
+        find: `b.lane and l.owner = who and l.fence = b.fence
+     cross join lateral outbox.cursor_of(sub, b.lane) c
+     -- A ledger`,
+        replace: `b.lane
+     cross join lateral outbox.cursor_of(sub, b.lane) c
+     -- A ledger`,
+      },
+    ],
+    caughtBy: leaseExpiry,
+    red: /a settle under an old fence/,
+  },
+  {
+    name: 'worker-clock',
+    says: 'leases run by the clock of the worker',
+    patches: [
+      {
+        file: 'src/flow/claim.ts',
+        find: 'const rows = await select(db, CLAIM, [name, revision, owner, lanesMax, leaseMs])',
+        replace: `const off = Date.now() - (performance.timeOrigin + performance.now())
+  const rows = await select(db, CLAIM, [name, revision, owner, lanesMax, Math.round(leaseMs + off)])`,
+      },
+    ],
+    caughtBy: wrongClock,
+    red: /a lease by another clock|whose lease runs/,
+  },
+  {
+    name: 'settle-first',
+    says: 'the cursor moves before the delivery',
+    patches: [
+      {
+        file: 'src/worker/loop.ts',
+        find: 'const sent = this.#deliver(round)',
+        replace: `for (const { lane, from, read: found } of batches) {
+      const early = { ...found, fence: lane.fence, from }
+      const all = new Map(found.fresh.map((entry) => [entry, { outcome: 'delivered' } as Outcome]))
+      const one = settlement(this.#station.subscription, early, all, () => 0)
+      const call = { startedAgoMs: 0, durationMs: 0, worker: '', rehearsed: false }
+      await settle(this.#station.db, this.#station.subscription, this.#station.owner, [one], call)
+    }
+    const sent = this.#deliver(round)`,
+      },
+    ],
+    caughtBy: crashBeforeDelivery,
+    red: /lost by a crash during delivery/,
+  },
+  {
+    name: 'skip-failure',
+    says: 'the cursor passes a failed event without a row',
+    patches: [
+      {
+        file: 'src/flow/settle.ts',
+        find: `  result.failed++
+  result.rows.push(failedRow(subscription, entry, outcome, delayOf))
+}
+
+function addDue(`,
+        replace: `}
+
+function addDue(`,
+      },
+    ],
+    caughtBy: holdOneAggregate,
+    red: /followers have no rows/,
+  },
+  {
+    name: 'no-hold',
+    says: 'followers of a retrying head are sent',
+    patches: [
+      {
+        file: 'migrations/0004_claim.sql',
+        find: `case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held'`,
+        replace: `case when false then 'held'`,
+      },
+    ],
+    caughtBy: holdOneAggregate,
+    red: /others flow/,
+  },
+  {
+    name: 'hold-one-batch',
+    says: 'only failures of the batch before are remembered',
+    patches: [
+      { file: 'src/worker/lane.ts', find: 'const flightsMax = 2', replace: 'const flightsMax = 1' },
+    ],
+    caughtBy: failureTwoBatchesAgo,
+    red: /failed two batches ago/,
+  },
+  {
+    name: 'coalesce-oldest',
+    says: 'the first of a batch is kept',
+    patches: [
+      {
+        file: 'src/flow/deliver.ts',
+        find: 'other && other.event.position > entry.event.position',
+        replace: 'other && other.event.position < entry.event.position',
+      },
+    ],
+    caughtBy: coalesceReplacesRetry,
+    red: /the last change is sent/,
+  },
+  {
+    name: 'outage-spends',
+    says: 'unavailable counts as an attempt',
+    patches: [
+      {
+        file: 'src/flow/settle.ts',
+        find: `new Set(['unavailable', 'misconfigured', 'split'])`,
+        replace: `new Set(['misconfigured', 'split'])`,
+      },
+    ],
+    caughtBy: outage,
+    red: /rows written during an outage/,
+  },
+  {
+    name: 'probe-together',
+    says: 'everybody may probe at once',
+    patches: [
+      {
+        file: 'migrations/0005_settle.sql',
+        find: `   where s.name = sub and s.held_cause is not null and s.probe_at <= now;
+  return found;`,
+        replace: `   where s.name = sub and s.held_cause is not null;
+  return found;`,
+      },
+    ],
+    caughtBy: oneProbe,
+    red: /probes at once/,
+  },
+  {
+    name: 'ledger-late',
+    says: '`sending` is written after the send',
+    patches: [
+      {
+        file: 'src/flow/call.ts',
+        find: `      await options.sending(entry, note)
+      begun.add(entry)`,
+        replace: `      begun.add(entry)
+      setTimeout(() => options.sending(entry, note).catch(() => {}), 50)`,
+      },
+    ],
+    caughtBy: ledger,
+    red: /sent again after a crash|crash after the dot/,
+  },
+  {
+    name: 'sigterm-deaf',
+    says: 'a stop is heard late',
+    patches: [
+      {
+        file: 'src/worker/loop.ts',
+        find: `  stop(): void {
+    this.#stopping = true
+  }`,
+        replace: `  stop(): void {
+    setTimeout(() => {
+      this.#stopping = true
+    }, 1_000)
+  }`,
+      },
+    ],
+    caughtBy: politeStop,
+    red: /calls begun after the stop/,
+  },
+  {
+    name: 'kinds-first',
+    says: 'kinds are looked up before the head of the log',
+    patches: [
+      {
+        file: 'migrations/0004_claim.sql',
+        find: 'head := coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0);',
+        replace: 'head := 9223372036854775806;',
+      },
+    ],
+    caughtBy: newKind,
+    red: /a new kind was passed unread/,
+  },
+  {
+    name: 'raise-unlocked',
+    says: 'a definition is raised without the locks of its lanes',
+    patches: [
+      {
+        file: 'migrations/0004_claim.sql',
+        find: 'perform from outbox.lane l where l.subscription = sub order by l.lane for update;\n  end if;',
+        replace: 'null;\n  end if;',
+      },
+    ],
+    caughtBy: raiseAgainstSettle,
+    red: /it never blocked/,
+  },
+  {
+    name: 'forget-held',
+    says: 'a raised policy forgets whom the old one held',
+    patches: [
+      {
+        file: 'migrations/0004_claim.sql',
+        find: 'perform outbox.release_held(known, (select s from outbox.subscription s where s.name = sub));',
+        replace: '',
+      },
+    ],
+    caughtBy: policyRaised,
+    red: /the newest of those held/,
+  },
+]
