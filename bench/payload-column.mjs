@@ -22,13 +22,22 @@ const asText = { getTypeParser: () => (value) => value }
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
 
 function smallPayload(n) {
-  return JSON.stringify({ id: n, title: `Document ${n}`, tags: ['a', 'b', n % 7], body: 'x'.repeat(320) })
+  return JSON.stringify({
+    id: n,
+    title: `Document ${n}`,
+    tags: ['a', 'b', n % 7],
+    body: 'x'.repeat(320),
+  })
 }
 
 function largePayload(n) {
   const lines = Array.from({ length: 560 }, (_, line) => ({
     ...{ number: line, sku: `SKU-${(n * 7919 + line * 104729) % 1e6}`, quantity: (n * line) % 500 },
-    ...{ unitPrice: ((n + line) % 9999) / 100, currency: 'EUR', description: `Article ${(line * 31 + n) % 1e5} in size ${line % 60}` },
+    ...{
+      unitPrice: ((n + line) % 9999) / 100,
+      currency: 'EUR',
+      description: `Article ${(line * 31 + n) % 1e5} in size ${line % 60}`,
+    },
     ...{ updatedAt: new Date(1.7e12 + ((n * line) % 1e9)).toISOString() },
   }))
   return JSON.stringify({ id: n, lines })
@@ -41,7 +50,9 @@ async function timed(work) {
 }
 
 async function fill(client, table, type, rows, payload) {
-  await client.query(`drop table if exists ${table}; create table ${table} (id bigint primary key, payload ${type} not null)`)
+  await client.query(
+    `drop table if exists ${table}; create table ${table} (id bigint primary key, payload ${type} not null)`,
+  )
   const perCall = Math.min(1_000, rows)
   for (let at = 0; at < rows; at += perCall) {
     const batch = Array.from({ length: perCall }, (_, n) => payload(at + n))

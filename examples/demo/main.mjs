@@ -25,7 +25,7 @@ let ending
 async function main() {
   const startedMs = performance.now()
   screen.say(`Hermod ${version}  starting an embedded PostgreSQL …`)
-  const postgres = await openDatabase(options)
+  const postgres = await timed('database', () => openDatabase(options))
   closers.push(() => (options.ephemeral ? postgres.destroy() : postgres.stop()))
   const pool = new pg.Pool({ connectionString: postgres.url(), max: 10 })
   pool.on('error', () => {})
@@ -40,8 +40,17 @@ async function main() {
   await showPulse(pulse)
 }
 
+/** What takes longer than a second says so. */
+async function timed(what, work) {
+  const startedMs = performance.now()
+  const result = await work()
+  const seconds = (performance.now() - startedMs) / 1_000
+  if (seconds > 1) process.stderr.write(`  ${what} … ${seconds.toFixed(1)} s\n`)
+  return result
+}
+
 async function startEngine(pool) {
-  await migrate(pool)
+  await timed('schema', () => migrate(pool))
   await createTables(pool)
   const outbox = createOutbox({ pool, listener: { breaker: tellBreaker, error: tellError } })
   for (const row of await readDocuments(pool)) search.documents.set(String(row.id), row)

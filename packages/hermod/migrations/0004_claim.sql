@@ -97,7 +97,7 @@ create function outbox.claim(sub text, rev integer, who text, lanes_max integer,
 returns table (lane smallint, fence bigint, pos bigint, expired boolean)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off as $$
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   s          outbox.subscription;
   now        timestamptz := outbox.clock();
@@ -189,7 +189,7 @@ $$;
 create function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) returns setof outbox.log
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off as $$
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   first bigint;
 begin
@@ -228,7 +228,7 @@ returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, v
   names text, aggregate_id text, key text, headers json, payload json)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off as $$
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   s         outbox.subscription;
   now       timestamptz := outbox.clock();
@@ -309,7 +309,7 @@ returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, v
   names text, aggregate_id text, key text, headers json, payload json)
 language sql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off as $$
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   select 0::smallint, z.pos, z.event_id, z.kind, m.mark, z.version, date_part('epoch', z.created_at),
          case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.aggregate_id, z.key,
          case when m.mark is distinct from 'held' then z.headers end, case when m.mark is distinct from 'held' then z.payload end
@@ -329,7 +329,7 @@ returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, v
   names text, aggregate_id text, key text, headers json, payload json)
 language sql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off as $$
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   with due as materialized (
     select d.* from outbox.delivery d
      where d.subscription = (s).name and d.lane = any (lanes) and d.next_attempt_at <= now
@@ -356,7 +356,7 @@ $$;
 create function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer, attempts_max integer)
 returns integer language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off as $$
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   s     outbox.subscription;
   at    record;

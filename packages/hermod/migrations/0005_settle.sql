@@ -4,7 +4,7 @@
 create function outbox.follower(d outbox.delivery, up_to bigint, out pos bigint, out event_id bigint)
 language sql stable
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off as $$
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   select g.pos, g.event_id
     from outbox.setting t
     join outbox.log g on g.lane = outbox.lane_of((d).hash, t.lanes)
@@ -134,7 +134,7 @@ end $$;
 create function outbox.settle(sub text, rev integer, who text, batch json) returns setof smallint
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off as $$
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   s      outbox.subscription;
   x      record;

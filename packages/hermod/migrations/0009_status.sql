@@ -82,7 +82,7 @@ end $$;
 create function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint, of_hash integer,
   of_event bigint, of_type text, of_aggregate_type text, of_aggregate_id text, emitted_at timestamptz)
 returns table (subscription text, lane smallint, state text, attempts integer, next_attempt_at timestamptz, first_failed_at timestamptz,
-  updated_at timestamptz, code text, error text, fingerprint text, reason text, blocked_by_pos bigint)
+  updated_at timestamptz, code text, blocked_by_pos bigint)
 language sql stable
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
   select s.name, l.lane, case
@@ -95,11 +95,12 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
            when of_pos <= c.pos then case when h.pos is null then 'delivered' else 'blocked' end
            when h.pos is null and of_pos <= outbox.batch_end(s, l.lane, c.pos) then 'processing'
            else 'pending' end,
-         coalesce(d.attempts, 0), d.next_attempt_at, d.first_failed_at, d.updated_at, d.code, d.error, d.fingerprint, d.reason,
+         coalesce(d.attempts, 0), d.next_attempt_at, d.first_failed_at, d.updated_at, d.code,
          case when d.state is null or d.state in ('pending', 'retrying') then h.pos end
     from outbox.subscription s
    cross join lateral (select case when s.lanes = 1 then 0::smallint else log_lane end as lane) l
-    left join lateral (select x.* from outbox.delivery x where x.event_id = of_event and x.subscription = s.name limit 1) d on true
+    left join lateral (select x.state, x.attempts, x.next_attempt_at, x.first_failed_at, x.updated_at, x.code
+                         from outbox.delivery x where x.event_id = of_event and x.subscription = s.name limit 1) d on true
     left join lateral (select f.types, f.aggregates from outbox.filter f
                         where f.subscription = s.name and f.from_pos < coalesce(of_pos, 9223372036854775807)
                         order by f.from_pos desc limit 1) f on true
@@ -116,11 +117,12 @@ $$;
 
 -- Where is event X for every subscription? Ask by event_id (`outbox.log_at` gives the event of a position).
 create view outbox.status as
-select e.id as event_id, w.pos, x.subscription, x.state, x.attempts, x.next_attempt_at, x.code, x.error, x.blocked_by_pos,
+select e.id as event_id, w.pos, x.subscription, x.state, x.attempts, x.next_attempt_at, x.code, d.error, x.blocked_by_pos,
        x.first_failed_at, x.updated_at, e.type, e.aggregate_type, e.aggregate_id
   from outbox.event e
  cross join lateral outbox.whereabouts(e.id, e.xid, e.not_before) w
  cross join lateral outbox.states_of(w.stage, w.pos, w.lane, w.hash, e.id, e.type, e.aggregate_type, e.aggregate_id, e.created_at) x
+  left join outbox.delivery d on d.event_id = e.id and d.subscription = x.subscription
 union all
 -- Rows outlive the events they speak of.
 select d.event_id, d.pos, d.subscription, case d.state when 'sending' then 'processing' else d.state end, d.attempts, d.next_attempt_at,
@@ -141,9 +143,9 @@ begin
   lower := coalesce(last.previous, last.snapshot, '3:3:');
   return query
     select w.type, w.aggregate_type, count(*) from (
-      select e.* from outbox.event e where e.xid >= pg_snapshot_xmax(lower)
+      select e.id, e.xid, e.not_before, e.type, e.aggregate_type from outbox.event e where e.xid >= pg_snapshot_xmax(lower)
       union all
-      select e.* from outbox.event e where e.xid = any (array(select x from pg_snapshot_xip(lower) x))
+      select e.id, e.xid, e.not_before, e.type, e.aggregate_type from outbox.event e where e.xid = any (array(select x from pg_snapshot_xip(lower) x))
       limit rows_max) w
      where w.id > fenced and (w.not_before is null or w.not_before <= outbox.clock())
        and not (last.previous is not null and w.id <= last.reached and pg_visible_in_snapshot(w.xid, last.snapshot))

@@ -93,7 +93,7 @@ export const catalogue = {
   },
   HMD_SEQUENCE_CACHE: {
     says: 'The sequence of event ids caches values, so ids are not handed out in order.',
-    fix: 'Run: alter sequence outbox.event_id_seq cache 1.',
+    fix: 'Run: alter sequence outbox.event_id cache 1.',
   },
   HMD_LANES_CHANGED: {
     says: 'The number of lanes differs from the one fixed at installation.',

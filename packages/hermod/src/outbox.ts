@@ -8,6 +8,7 @@ import * as desk from './desk/desk.ts'
 import { HermodError } from './errors.ts'
 import type { NewEvent } from './event.ts'
 import { type Aggregate, emit, lock } from './flow/emit.ts'
+import { assertSequencer } from './flow/sequence.ts'
 import { subscribe } from './flow/subscribe.ts'
 import { unwatch, type WatchOptions, watch } from './flow/watch.ts'
 import { once } from './inbox.ts'
@@ -203,6 +204,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     const { subscriptions: only } = options
     const served = only === undefined ? all : all.filter(({ name }) => only.includes(name))
     await assertMigrated(this.db)
+    await assertSequencer(this.db)
     for (const subscription of served) await subscribe(this.db, subscription)
     const { listener, random, events: definitions } = this.#options
     return new Worker({

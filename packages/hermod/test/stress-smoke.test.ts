@@ -8,7 +8,8 @@ import { expect, it } from 'vitest'
 
 const run = promisify(execFile)
 const program = fileURLToPath(new URL('../../../test/stress/run.mjs', import.meta.url))
-const args = ['--seconds', '8', '--kills', '2', '--rate', '150', '--seed', '7', '--json']
+const load = ['--seconds', '8', '--kills', '2', '--rate', '150', '--trouble', '0.01']
+const args = [...load, '--seed', '7', '--json']
 
 it('kills of workers lose, invent and disorder nothing', { timeout: 90_000 }, async () => {
   const { stdout, stderr } = await run(process.execPath, [program, ...args]).catch((error) => error)

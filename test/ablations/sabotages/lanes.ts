@@ -9,7 +9,7 @@ import { newKind, raiseAgainstSettle } from '../../../packages/hermod/test/inter
 import { leaseExpiry, wrongClock } from '../../../packages/hermod/test/interleavings/cases/leases.ts'
 import { ledger } from '../../../packages/hermod/test/interleavings/cases/ledger.ts'
 import { crashBeforeDelivery } from '../../../packages/hermod/test/interleavings/cases/losing.ts'
-import { oneProbe, outage } from '../../../packages/hermod/test/interleavings/cases/outage.ts'
+import { outage, probeRace } from '../../../packages/hermod/test/interleavings/cases/outage.ts'
 import { failureTwoBatchesAgo } from '../../../packages/hermod/test/interleavings/cases/pipeline.ts'
 import { politeStop } from '../../../packages/hermod/test/interleavings/cases/stopping.ts'
 import type { Sabotage } from '../sabotage.ts'
@@ -44,7 +44,7 @@ export const sabotages: readonly Sabotage[] = [
       },
     ],
     caughtBy: wrongClock,
-    red: /a lease by another clock|whose lease runs/,
+    red: /by the database|a lease by another clock|whose lease runs/,
   },
   {
     name: 'settle-first',
@@ -145,8 +145,8 @@ function addDue(`,
   return found;`,
       },
     ],
-    caughtBy: oneProbe,
-    red: /probes at once/,
+    caughtBy: probeRace,
+    red: /too early|probes at once/,
   },
   {
     name: 'ledger-late',

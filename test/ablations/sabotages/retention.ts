@@ -54,8 +54,17 @@ export const sabotages: readonly Sabotage[] = [
     name: 'drop-waits',
     says: 'a drop waits for the open producer, and everybody behind it',
     patches: [
-      { file, find: "returns text\nlanguage plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $$\ndeclare\n  leaf   regclass := (select p.leaf from outbox.partition p where p.parent = of_parent and p.name = of_name and p.to_value is not null);", replace: "returns text\nlanguage plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$\ndeclare\n  leaf   regclass := (select p.leaf from outbox.partition p where p.parent = of_parent and p.name = of_name and p.to_value is not null);" },
-      { file, find: " or outbox.long_held(array[leaf, spare, format('outbox.%I', of_parent)::regclass])", replace: '' },
+      {
+        file,
+        find: "returns text\nlanguage plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $$\ndeclare\n  leaf   regclass := (select p.leaf from outbox.partition p where p.parent = of_parent and p.name = of_name and p.to_value is not null);",
+        replace:
+          "returns text\nlanguage plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$\ndeclare\n  leaf   regclass := (select p.leaf from outbox.partition p where p.parent = of_parent and p.name = of_name and p.to_value is not null);",
+      },
+      {
+        file,
+        find: " or outbox.long_held(array[leaf, spare, format('outbox.%I', of_parent)::regclass])",
+        replace: '',
+      },
     ],
     caughtBy: openProducer,
     red: /waits more than 100 ms for a lock/,

@@ -28,7 +28,7 @@ async function play(stage) {
   await pause(seconds * 1_000)
   const times = statementTimes(stage.postgres.dataDir)
   await stages.stopWriter(stage)
-  const drained = await stages.drain(stage, 40_000)
+  const drained = await stages.drain(stage)
   await stages.stopWorkers(stage)
   await stage.sink.ask('stop')
   const found = await judge(stage)

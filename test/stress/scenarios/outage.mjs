@@ -41,7 +41,7 @@ async function play(stage) {
   const caughtUpMs = await caughtUp(stage)
   stages.say(`caught up after ${caughtUpMs} ms`)
   await stages.stopWriter(stage)
-  const drained = await stages.drain(stage, 30_000)
+  const drained = await stages.drain(stage)
   await stages.stopWorkers(stage)
   await stage.sink.ask('stop')
   return conclude(stage, { from: from + settleMs, to }, spent, caughtUpMs, drained)

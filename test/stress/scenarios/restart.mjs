@@ -27,8 +27,7 @@ async function play(stage) {
   }
   await pause((seconds * 1_000) / (crashes + 1))
   await stages.stopWriter(stage)
-  const drained = await stages.drain(stage, 45_000)
-  stages.say(`drained in ${drained.tookMs} ms, ${drained.open} open`)
+  const drained = await stages.drain(stage)
   await stages.stopWorkers(stage)
   await stage.sink.ask('stop')
   const found = await judge(stage, { dbCrashes: crashes })

@@ -40,11 +40,8 @@ async function serverCommands(): Promise<readonly Command[]> {
   } catch (error) {
     // Not installed is fine; installed and broken is not.
     const { code, message } = error as { code?: unknown; message?: unknown }
-    if (
-      code === 'ERR_MODULE_NOT_FOUND' &&
-      String(message).includes(`'${serverModule.split('/')[0]}'`)
-    )
-      return []
+    const absent = String(message).startsWith("Cannot find package 'hermod-server")
+    if (code === 'ERR_MODULE_NOT_FOUND' && absent) return []
     throw error
   }
 }

@@ -22,7 +22,9 @@ export interface SubscriptionStats {
   readonly mode: 'live' | 'dry-run' | 'paused'
   readonly health: Health
   readonly breaker: Breaker
-  /** The lowest cursor of its lanes. */
+  /** The highest position there is. */
+  readonly head: bigint
+  /** The lowest cursor of its lanes; a quiet lane may stay behind. */
   readonly cursor: bigint | null
   readonly pending: number | null
   /** Beyond 100,000 rows the rest is estimated. */
@@ -136,12 +138,13 @@ function assemble(
 ): Stats {
   const at = new Date(now.at as string)
   const [first] = parts.unnumbered.rows.values()
+  const head = BigInt(now.head ?? 0)
   return {
     at,
-    head: BigInt(now.head ?? 0),
+    head,
     unnumbered: parts.unnumbered.reason === undefined ? Number(first?.total ?? 0) : null,
     workers: Number(now.workers),
-    subscriptions: base.map((row) => subscriptionStats(row, parts, at, behindMs)),
+    subscriptions: base.map((row) => ({ ...subscriptionStats(row, parts, at, behindMs), head })),
   }
 }
 
@@ -150,7 +153,7 @@ function subscriptionStats(
   parts: Record<PartName, Part>,
   at: Date,
   behindMs: number,
-): SubscriptionStats {
+): Omit<SubscriptionStats, 'head'> {
   const name = row.name as string
   const count = (part: PartName, field: string): number | null =>
     parts[part].reason === undefined ? Number(parts[part].rows.get(name)?.[field] ?? 0) : null

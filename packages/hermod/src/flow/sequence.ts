@@ -30,3 +30,8 @@ export async function sequence(db: Database, rows: number = pieceRows): Promise<
     newEpoch: row.new_epoch === 'true',
   }
 }
+
+/** Refuses to start where steps would be refused: a standby, a sequence with a cache. */
+export async function assertSequencer(db: Database): Promise<void> {
+  await select(db, 'select outbox.assert_sequencer()')
+}

@@ -2,15 +2,7 @@
  * watch: captures a table by triggers, so that rows written by any program become events in the
  * same transaction. Watching twice with the same options changes nothing.
  */
-import {
-  checkOptions,
-  group,
-  list,
-  oneOf,
-  optional,
-  text,
-  withDefault,
-} from '../check-options.ts'
+import { checkOptions, group, list, oneOf, optional, text, withDefault } from '../check-options.ts'
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { arrayLiteral } from './emit.ts'

@@ -53,13 +53,16 @@ export async function retain(
     if (!(await emptyLog(db, leaf, retention, listener, result))) break
   }
   for (const leaf of ofParent(leaves, 'event')) await emptyEvent(db, leaf, result)
-  for (const leaf of ofParent(leaves, 'attempt')) await empty(db, leaf, retention.attemptDays, result)
+  for (const leaf of ofParent(leaves, 'attempt'))
+    await empty(db, leaf, retention.attemptDays, result)
   return result
 }
 
 /** Closed leaves that still hold rows, and the default one, which is never closed. */
 function ofParent(leaves: readonly Leaf[], parent: string): Leaf[] {
-  return leaves.filter((leaf) => leaf.parent === parent && !leaf.emptied && (leaf.closed || leaf.to === null))
+  return leaves.filter(
+    (leaf) => leaf.parent === parent && !leaf.emptied && (leaf.closed || leaf.to === null),
+  )
 }
 
 async function readLeaves(db: Database): Promise<Leaf[]> {

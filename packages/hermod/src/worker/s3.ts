@@ -53,7 +53,10 @@ function objectUrl({ endpoint, bucket, prefix = '' }: S3Target, name: string): U
 
 /** S3 wants every byte but the unreserved ones encoded. */
 function encode(part: string): string {
-  return encodeURIComponent(part).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
+  return encodeURIComponent(part).replace(
+    /[!'()*]/g,
+    (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
 }
 
 /** Exported for the test's double, which computes the signature again from what it received. */
@@ -88,7 +91,10 @@ function hex(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-function answerTo(request: ClientRequest, content: Readable): Promise<{ status: number; text: string }> {
+function answerTo(
+  request: ClientRequest,
+  content: Readable,
+): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
       content.destroy()

@@ -2,6 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
+import { session } from '../../../../test/support/session.ts'
+import { retry as retryNow } from '../../src/desk/retry.ts'
 import { rejected, retry } from '../../src/sinks/sink.ts'
 import { BY, docs, stage } from './stage.ts'
 
@@ -181,6 +183,29 @@ describe('discard', () => {
     const [before] = await lanes()
     await s.outbox.discard('flight', await s.positionOf(id), BY)
     expect(BigInt((await lanes())[0]?.fence ?? 0)).toBe(BigInt(before?.fence ?? 0) + 1n)
+  })
+})
+
+describe('the lane', () => {
+  it('is locked first: a command waits for the settle that holds it', async () => {
+    const s = await stage(db, { busy: { answer: () => rejected() } })
+    const [id] = await s.emit(...docs('b'))
+    await s.work('busy')
+    const position = await s.positionOf(id)
+    const settle = await session(db, 'settle')
+    await settle.begin()
+    await settle.run(`select 1 from outbox.lane where subscription = 'busy' for update`)
+    const operator = await session(db, 'operator')
+    const pool = {
+      connect: async () => Object.assign(operator.client, { release() {} }),
+      query: (q: never) => operator.client.query(q),
+    }
+    const waiting = operator.startCall(() => retryNow(pool as never, 'busy', position, BY))
+    await waiting.blocked(settle)
+    // The row it meant is gone when it gets the lock: it looks again.
+    await settle.run(`delete from outbox.delivery where subscription = 'busy'`)
+    await settle.commit()
+    await expect(waiting.promise).rejects.toMatchObject({ code: 'HMD_DELIVERY_UNKNOWN' })
   })
 })
 

@@ -78,7 +78,7 @@ function subscribed({ pool }: Node) {
 
 const STEP = 'select numbered, head::text, new_epoch from outbox.sequence()'
 
-describe('promotion', () => {
+describe('promotion', { timeout: 60_000 }, () => {
   it('keeps the identifier, raises the epoch, and positions continue', async () => {
     const a = await primary()
     const b = await standbyOf(a)
@@ -102,7 +102,7 @@ describe('promotion', () => {
   })
 })
 
-describe('position-after-failover', () => {
+describe('position-after-failover', { timeout: 60_000 }, () => {
   it('reuses no position, fence or key the outside may have seen', async () => {
     const a = await primary()
     const b = await standbyOf(a)
@@ -128,8 +128,8 @@ describe('position-after-failover', () => {
     expect(after.warnings, 'the possible loss is reported').toContain('HMD_RESTORED')
     const seen = before.sink.accepted.map(({ position }) => position)
     const now = after.sink.accepted.map(({ position }) => position)
-    expect(seen).toEqual([1n, 2n, 3n, 4n])
-    expect(now).toEqual([epoch + 1n, epoch + 2n])
+    expect(new Set(seen), 'seen before').toEqual(new Set([1n, 2n, 3n, 4n]))
+    expect(new Set(now), 'seen after').toEqual(new Set([epoch + 1n, epoch + 2n]))
     const [low] = await b.query('select min(fence)::text as fence from outbox.lane')
     expect(BigInt(low?.fence as string)).toBeGreaterThan(BigInt(fences?.fence as string))
     await holds(b, 'I1', 'I3', 'I5', 'I8')

@@ -29,7 +29,13 @@ function largeDocument(seed: number): object {
 it('a 100 kB JSON payload takes less than 40 kB on disk', async () => {
   const outbox = createOutbox({ pool: db.pool })
   const size = async () =>
-    Number((await db.query(`select sum(pg_total_relation_size(leaf)) as bytes from outbox.partition where parent = 'event'`))[0]?.bytes)
+    Number(
+      (
+        await db.query(
+          `select sum(pg_total_relation_size(leaf)) as bytes from outbox.partition where parent = 'event'`,
+        )
+      )[0]?.bytes,
+    )
   const before = await size()
   const count = 40
   for (let n = 1; n <= count; n++) {
@@ -42,7 +48,10 @@ it('a 100 kB JSON payload takes less than 40 kB on disk', async () => {
   )
   expect(row?.bytes, 'bytes of JSON').toBeGreaterThan(100_000)
   expect(row?.stored, 'bytes of the stored value').toBeLessThan(40_000)
-  expect(((await size()) - before) / count, 'bytes of the table and its indexes, per event').toBeLessThan(40_000)
+  expect(
+    ((await size()) - before) / count,
+    'bytes of the table and its indexes, per event',
+  ).toBeLessThan(40_000)
 })
 
 it('every leaf compresses like the table', async () => {

@@ -10,9 +10,15 @@ const small = defineCase('small leftovers go when they are old, not before', asy
   const { turn, clock } = await setup(env)
   const left = `select (select count(*)::int from outbox.idempotency) as keys, (select count(*)::int from outbox.inbox) as inbox,
     (select count(*)::int from outbox.worker) as workers, (select count(*)::int from outbox.step) as steps`
-  await db.query(`select outbox.emit('a.b', 'a', n::text, '{}', null, null, 'key' || n) from generate_series(1, 2500) n`)
-  await db.query(`insert into outbox.inbox (consumer, message_id) select 'c', n::text from generate_series(1, 5) n`)
-  await db.query(`insert into outbox.worker select 'w', 'w', 'h', 1, '1', '{}', false, outbox.clock(), outbox.clock()`)
+  await db.query(
+    `select outbox.emit('a.b', 'a', n::text, '{}', null, null, 'key' || n) from generate_series(1, 2500) n`,
+  )
+  await db.query(
+    `insert into outbox.inbox (consumer, message_id) select 'c', n::text from generate_series(1, 5) n`,
+  )
+  await db.query(
+    `insert into outbox.worker select 'w', 'w', 'h', 1, '1', '{}', false, outbox.clock(), outbox.clock()`,
+  )
   for (let n = 0; n < 3; n++) {
     await numberAll(db)
     await emitMany(db, 1)
@@ -22,7 +28,12 @@ const small = defineCase('small leftovers go when they are old, not before', asy
   expect((await db.query(left))[0]).toEqual({ keys: 2500, inbox: 5, workers: 1, steps: 3 })
   await clock.advance(9 * dayMs)
   await turn()
-  expect((await db.query(left))[0], 'the newest step stays').toEqual({ keys: 0, inbox: 5, workers: 0, steps: 1 })
+  expect((await db.query(left))[0], 'the newest step stays').toEqual({
+    keys: 0,
+    inbox: 5,
+    workers: 0,
+    steps: 1,
+  })
   await clock.advance(30 * dayMs)
   await turn()
   expect((await db.query(left))[0]).toMatchObject({ inbox: 0, steps: 1 })
@@ -34,26 +45,33 @@ const cursors = defineCase('of the cursors of a lane only the newest is kept', a
   outbox.subscribe('all', { revision: 1, types: ['*'], sink })
   await outbox.runOnce({ upkeep: false })
   for (const table of ['cursor', 'shadow']) {
-    await db.query(`insert into outbox.${table} select 'all', 3, f, p from (values (1, 5), (2, 4), (2, 9), (1, 99)) v(f, p)`)
+    await db.query(
+      `insert into outbox.${table} select 'all', 3, f, p from (values (1, 5), (2, 4), (2, 9), (1, 99)) v(f, p)`,
+    )
   }
   await turn()
   const kept = await db.query(`select fence::int, pos::int from outbox.cursor where lane = 3`)
   expect(kept).toEqual([{ fence: 2, pos: 9 }])
-  expect(await db.query(`select fence::int, pos::int from outbox.shadow`)).toEqual([{ fence: 2, pos: 9 }])
+  expect(await db.query(`select fence::int, pos::int from outbox.shadow`)).toEqual([
+    { fence: 2, pos: 9 },
+  ])
   expect((await db.query('select from outbox.cursor')).length).toBe(16)
 })
 
-const attempts = defineCase('attempts go after their own time, whole leaves at once', async (env) => {
-  const { db } = env
-  const { turn, clock } = await setup(env, { attemptDays: 2 })
-  await tinyLeaves(db)
-  await db.query(`insert into outbox.attempt (call, subscription, lane, from_pos, to_pos, started_at, duration_ms, worker, outcome)
+const attempts = defineCase(
+  'attempts go after their own time, whole leaves at once',
+  async (env) => {
+    const { db } = env
+    const { turn, clock } = await setup(env, { attemptDays: 2 })
+    await tinyLeaves(db)
+    await db.query(`insert into outbox.attempt (call, subscription, lane, from_pos, to_pos, started_at, duration_ms, worker, outcome)
     select n, 's', 0, 0, n, outbox.clock(), 1, 'w', 'delivered' from generate_series(1, 25) n`)
-  await turn()
-  await clock.advance(3 * dayMs)
-  const { emptied } = await turn()
-  expect(emptied).toEqual([leafName('attempt', 1), leafName('attempt', 11)])
-})
+    await turn()
+    await clock.advance(3 * dayMs)
+    const { emptied } = await turn()
+    expect(emptied).toEqual([leafName('attempt', 1), leafName('attempt', 11)])
+  },
+)
 
 const frozen = defineCase('a closed leaf is frozen once', async (env) => {
   const { db } = env
@@ -70,10 +88,9 @@ const frozen = defineCase('a closed leaf is frozen once', async (env) => {
   const first = await look()
   await turn()
   expect((await look())?.vacuums).toBe(first?.vacuums)
-  expect(await db.query(`select name from outbox.leaf where frozen_at is not null order by 1`)).toEqual([
-    { name: leafName('event', 1) },
-    { name: leafName('log', 1) },
-  ])
+  expect(
+    await db.query(`select name from outbox.leaf where frozen_at is not null order by 1`),
+  ).toEqual([{ name: leafName('event', 1) }, { name: leafName('log', 1) }])
 })
 
 const sizes = defineCase('leaves are sized by the measured rate', async (env) => {
@@ -96,7 +113,8 @@ const sizes = defineCase('leaves are sized by the measured rate', async (env) =>
 const turns = defineCase('one turn per piece and interval, over all workers', async (env) => {
   const { db } = env
   const { clock } = await setup(env)
-  const turn = async () => (await db.query(`select outbox.upkeep_turn('prune', 10000) as mine`))[0]?.mine
+  const turn = async () =>
+    (await db.query(`select outbox.upkeep_turn('prune', 10000) as mine`))[0]?.mine
   const all = await Promise.all([turn(), turn(), turn(), turn()])
   expect(all.filter(Boolean).length).toBe(1)
   expect(await turn()).toBe(false)
@@ -110,7 +128,9 @@ const worker = defineCase('a worker runs it, and stops it', async ({ db, engine 
   const running = await outbox.start()
   await eventually(async () => (await db.query('select from outbox.upkeep')).length === 4)
   await running.stop()
-  const leaves = await db.query(`select from outbox.partition where parent = 'event' and to_value is not null`)
+  const leaves = await db.query(
+    `select from outbox.partition where parent = 'event' and to_value is not null`,
+  )
   expect(leaves.length).toBeGreaterThanOrEqual(2)
 })
 

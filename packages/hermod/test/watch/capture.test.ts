@@ -19,9 +19,9 @@ const said = async () => (await events()).map(({ type, id }) => `${type} ${id}`)
 /** COPY FROM STDIN with the driver alone. */
 function copyIn(client: pg.Client, text: string, data: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const query = new pg.Query(text, (error: Error | null, result: unknown) =>
-      error ? reject(error) : resolve(result),
-    )
+    const query = new pg.Query(text)
+    query.on('error', reject)
+    query.on('end', resolve)
     type Wire = { sendCopyFromChunk(chunk: Buffer): void; endCopyFrom(): void }
     Object.assign(query, {
       handleCopyInResponse(wire: Wire) {
@@ -90,7 +90,9 @@ describe('changes', () => {
     await outbox().watch('document', { type: 'document' })
     const a = await session(db, 'a')
     await copyIn(a.client, 'copy document (id, title) from stdin', '1\ta\n2\tb\n')
-    await a.run(`insert into document (id, title) values (2, 'x') on conflict (id) do update set title = 'c'`)
+    await a.run(
+      `insert into document (id, title) values (2, 'x') on conflict (id) do update set title = 'c'`,
+    )
     expect(await said()).toEqual(['document.created 1', 'document.created 2', 'document.updated 2'])
   })
 
@@ -102,9 +104,8 @@ describe('changes', () => {
     const [reference, truncated] = await events()
     expect(reference).toMatchObject({ payload: null, headers: null })
     expect(truncated).toMatchObject({ id: '2', payload: null })
-    expect(Number((truncated?.headers as { 'x-truncated': string })['x-truncated'])).toBeGreaterThan(
-      270_000,
-    )
+    const { 'x-truncated': bytes } = (truncated?.headers ?? {}) as Record<string, string>
+    expect(Number(bytes)).toBeGreaterThan(270_000)
   })
 
   it('headers come from the session', async () => {
@@ -115,14 +116,18 @@ describe('changes', () => {
     expect((await events())[0]?.headers).toEqual({ actor: 'anna', endpoint: '/x' })
     for (const wrong of ['no json', '["a"]', '{"a": 1}', '{"a b": "x"}']) {
       await a.run(`select set_config('hermod.headers', $1, false)`, [wrong])
-      await expect(a.run('insert into document values (2)')).rejects.toMatchObject({ code: 'HM002' })
+      await expect(a.run('insert into document values (2)')).rejects.toMatchObject({
+        code: 'HM002',
+      })
     }
   })
 
   it('the names of events can be chosen', async () => {
     const names = { insert: 'paper.filed', update: 'paper.changed', delete: 'paper.burnt' }
     await outbox().watch('document', { type: 'document', events: names })
-    await db.query(`insert into document values (1); update document set title = 'x'; delete from document`)
+    await db.query(
+      `insert into document values (1); update document set title = 'x'; delete from document`,
+    )
     expect(await said()).toEqual(['paper.filed 1', 'paper.changed 1', 'paper.burnt 1'])
   })
 })
@@ -130,7 +135,9 @@ describe('changes', () => {
 describe('TRUNCATE', () => {
   it('is refused', async () => {
     await outbox().watch('document', { type: 'document' })
-    await expect(db.query('truncate document')).rejects.toThrow(/HMD_WATCH_INVALID: public.document/)
+    await expect(db.query('truncate document')).rejects.toThrow(
+      /HMD_WATCH_INVALID: public.document/,
+    )
   })
 
   it('or emits one refreshed event per row', async () => {
@@ -158,7 +165,9 @@ describe('tables of every kind', () => {
   it('generated columns are told as stored; virtual ones are not told', async () => {
     await db.query(`alter table document add loud text generated always as (upper(title)) stored`)
     await outbox().watch('document', { type: 'document', columns: ['loud'] })
-    await db.query(`insert into document (id, title) values (1, 'a'); update document set title = 'b'`)
+    await db.query(
+      `insert into document (id, title) values (1, 'a'); update document set title = 'b'`,
+    )
     expect((await events()).map(({ payload }) => payload)).toEqual([
       { id: 1, loud: 'A' },
       { id: 1, loud: 'B' },
@@ -173,7 +182,12 @@ describe('tables of every kind', () => {
     await db.query('insert into part values (1, 1)')
     await db.query('update part set id = 11')
     await db.query('insert into part_a values (2, 2)')
-    expect(await said()).toEqual(['part.created 1', 'part.deleted 1', 'part.created 11', 'part.created 2'])
+    expect(await said()).toEqual([
+      'part.created 1',
+      'part.deleted 1',
+      'part.created 11',
+      'part.created 2',
+    ])
     await expect(db.query('truncate part_a')).rejects.toThrow('HMD_WATCH_INVALID')
     await expect(outbox().watch('part_a', { type: 'part' })).rejects.toMatchObject({
       code: 'HMD_WATCH_INVALID',
@@ -183,9 +197,13 @@ describe('tables of every kind', () => {
   })
 
   it('a deferred constraint that fails takes the events with it', async () => {
-    await db.query('alter table document add parent int references document deferrable initially deferred')
+    await db.query(
+      'alter table document add parent int references document deferrable initially deferred',
+    )
     await outbox().watch('document', { type: 'document' })
-    await expect(db.query('insert into document (id, parent) values (1, 9)')).rejects.toMatchObject({ code: '23503' })
+    await expect(db.query('insert into document (id, parent) values (1, 9)')).rejects.toMatchObject(
+      { code: '23503' },
+    )
     expect(await said()).toEqual([])
     await db.query('insert into document (id, parent) values (1, 2), (2, null)')
     expect(await said()).toEqual(['document.created 1', 'document.created 2'])
@@ -197,7 +215,9 @@ describe('tables of every kind', () => {
       create trigger after_insert after insert on document for each row execute function touch()`)
     await outbox().watch('document', { type: 'document' })
     await db.query('insert into document (id) values (1)')
-    expect((await events()).map(({ payload }) => (payload as { seen: number }).seen)).toEqual([0, 1])
+    expect((await events()).map(({ payload }) => (payload as { seen: number }).seen)).toEqual([
+      0, 1,
+    ])
     await db.query('drop function touch() cascade')
   })
 })

@@ -1,7 +1,7 @@
 /** `hermod migrate`: installs or updates the schema `outbox`; safe to run again, also by many at once. */
 import { type Database, select } from '../../database.ts'
 import { type Migration, migrate, migrations } from '../../migrate.ts'
-import { type Command, type Context, flagOf, numberOf, textOf } from '../command.ts'
+import { type Command, type Context, flagOf, numberOf, textOf, usage } from '../command.ts'
 import { withDatabase } from '../connect.ts'
 
 export const command: Command = {
@@ -32,7 +32,9 @@ export const command: Command = {
 
 async function apply(db: Database, context: Context): Promise<number> {
   const { terminal } = context
-  const result = await migrate(db, { lanes: numberOf(context, 'lanes') })
+  const lanes = numberOf(context, 'lanes')
+  if (lanes !== undefined && (lanes < 1 || lanes > 256)) throw usage('--lanes must be 1 to 256')
+  const result = await migrate(db, { lanes })
   if (terminal.json) terminal.document(result)
   else for (const name of result.applied) terminal.data(name)
   const done = result.applied.length === 0 ? 'Nothing to do' : `${result.applied.length} applied`

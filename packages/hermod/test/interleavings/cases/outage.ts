@@ -5,6 +5,7 @@ import { expect } from 'vitest'
 import { defineCase } from '../../../../../test/support/case.ts'
 import { eventually } from '../../../../../test/support/eventually.ts'
 import { holds } from '../../../../../test/support/invariants.ts'
+import { session } from '../../../../../test/support/session.ts'
 import type { OutboxEvent } from '../../../src/event.ts'
 import type { Outcome } from '../../../src/sinks/outcome.ts'
 import { labels, quiet, type Stage, stage } from './stage.ts'
@@ -56,8 +57,35 @@ function outageOf(name: string, { fail, cause }: Way) {
 
 export const outages = Object.entries(ways).map(([name, way]) => outageOf(name, way))
 
-/** `outage` itself: refused. */
-export const outage = outages[0] as (typeof outages)[0]
+export const outage = outages.find(({ title }) => title === 'outage: refused') as (typeof outages)[0]
+
+/** The right to probe: one wins, a late failure of somebody else does not end it, it lapses. */
+export const probeRace = defineCase('outage: the right to probe', async (env) => {
+  const s = await stage(env)
+  await s.outbox(env.engine.testing.memorySink()).runOnce(quiet)
+  const hold = `select outbox.hold('all', 'unavailable', 'away', 0, 5000, $1)`
+  const probe = async (who: string) =>
+    (await s.db.query(`select outbox.probe('all', $1, 35000) as won`, [who]))[0]?.won
+  await s.db.query(hold, [null])
+  expect(await probe('a'), 'too early').toBe(false)
+  await s.clock.advance(300)
+  const both = [await session(s.db, 'a'), await session(s.db, 'b')] as const
+  await both[0].begin()
+  const first = await both[0].run(`select outbox.probe('all', 'a', 35000) as won`)
+  const second = both[1].start(`select outbox.probe('all', 'b', 35000) as won`)
+  await second.blocked(both[0])
+  await both[0].commit()
+  expect([first, await second.promise], 'probes at once').toEqual([[{ won: true }], [{ won: false }]])
+  await s.db.query(hold, [null])
+  await s.db.query(hold, ['b'])
+  await s.clock.advance(30_000)
+  expect(await probe('c'), 'a failure of somebody else ended the probe').toBe(false)
+  await s.clock.advance(6_000)
+  expect(await probe('c'), 'the right lapses').toBe(true)
+  await s.db.query(hold, ['c'])
+  const [row] = await s.db.query('select held_count, probe_owner from outbox.subscription')
+  expect(row).toEqual({ held_count: 2, probe_owner: null })
+})
 
 /** Three workers, one probe at a time; lanes without work never close the breaker. */
 export const oneProbe = defineCase('outage: one probe at a time over all workers', async (env) => {

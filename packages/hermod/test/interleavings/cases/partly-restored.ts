@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { defineCase } from '../../../../../test/support/case.ts'
 import { holds } from '../../../../../test/support/invariants.ts'
 import { session } from '../../../../../test/support/session.ts'
-import { burnXids, restore, secondCluster, step } from './restored.ts'
+import { restore, runAhead, secondCluster, step } from './restored.ts'
 import { aLifeBefore, codeOf, emitAll, modulePath, type Rebase } from './restoring.ts'
 import { emit, logged, sqlState, value } from './script.ts'
 
@@ -14,7 +14,7 @@ const epoch = 2n ** 32n
 export const onlyEvents = defineCase('partial restore: events alone', async ({ db, engine }) => {
   const { rebase } = await engine.load<Rebase>(modulePath)
   const source = await secondCluster()
-  await burnXids(source, 5_000)
+  await runAhead(source, db, 2_000)
   await aLifeBefore(source)
   await restore(source, db.pool, { without: ['step', 'log', 'scheduled', 'kind'] })
   expect(await sqlState(step(db))).toBe('HM015')
@@ -28,7 +28,7 @@ export const noSteps = defineCase('partial restore: a log without steps', async 
   const { rebase } = await engine.load<Rebase>(modulePath)
   const source = await secondCluster()
   await aLifeBefore(source)
-  await burnXids(db, 1_000)
+  await runAhead(db, source, 500)
   await restore(source, db.pool, { without: ['step'] })
   expect(await sqlState(step(db))).toBe('HM015')
   expect(await rebase(db.pool)).toMatchObject({ numbered: 3, filed: 1 })

@@ -7,24 +7,26 @@ import type { Asks } from '../../../../../test/support/invariants.ts'
 import { migrateDatabase, withDatabase } from '../../../../../test/support/template.ts'
 import { type Postgres, startPostgres } from '../../../src/embedded/index.ts'
 
-export type Other = Asks & { readonly pool: pg.Pool; readonly postgres: Postgres }
+/** One for all cases of a file; it ends with the process. */
+let cluster: Promise<Postgres> | undefined
+let databases = 0
 
-/** A migrated database in a second real cluster, gone when the test ends. */
-export async function secondCluster(): Promise<Other> {
-  const postgres = await startPostgres()
-  const admin = await openPool(postgres.url())
-  await admin.query('create database source template template0')
-  const url = withDatabase(postgres.url(), 'source')
+/** A migrated database in a second real cluster. */
+export async function secondCluster(): Promise<Asks> {
+  cluster ??= startPostgres()
+  const postgres = await cluster
+  const name = `source_${++databases}`
+  const admin = openPool(postgres.url())
+  await admin.query(`create database ${name} template template0`)
+  await admin.end()
+  const url = withDatabase(postgres.url(), name)
   await migrateDatabase(url)
-  const pool = await openPool(url)
-  onTestFinished(async () => {
-    await Promise.all([pool.end(), admin.end()])
-    await postgres.destroy()
-  })
-  return { pool, postgres, query: async (sql, params) => (await pool.query(sql, params)).rows }
+  const pool = openPool(url)
+  onTestFinished(() => pool.end())
+  return { query: async (sql, params) => (await pool.query(sql, params)).rows }
 }
 
-async function openPool(connectionString: string): Promise<pg.Pool> {
+function openPool(connectionString: string): pg.Pool {
   const pool = new pg.Pool({ connectionString, max: 3 })
   pool.on('error', () => {})
   return pool
@@ -77,6 +79,12 @@ async function copySequences(from: Asks, to: pg.PoolClient): Promise<void> {
   for (const { name, last_value: last } of rows) {
     if (last !== null) await to.query(`select setval('outbox.' || $1::text, $2)`, [name, last])
   }
+}
+
+/** Lets the counter of one cluster run ahead of another's. */
+export async function runAhead(db: Asks, of: Asks, by: number): Promise<void> {
+  const gap = Number((await nextXid(of)) - (await nextXid(db)))
+  if (gap + by > 0) await burnXids(db, gap + by)
 }
 
 /** Uses up transaction ids: every inner block of the loop takes one. */

@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { defineCase } from '../../../../../test/support/case.ts'
 import { type Asks, holds } from '../../../../../test/support/invariants.ts'
 import { session } from '../../../../../test/support/session.ts'
-import { burnXids, nextXid, restore, secondCluster, step } from './restored.ts'
+import { burnXids, nextXid, restore, runAhead, secondCluster, step } from './restored.ts'
 import { emit, emitAlone, logged, sqlState, value } from './script.ts'
 
 export type Rebase = typeof import('../../../src/desk/rebase.ts')
@@ -40,7 +40,7 @@ export const restoreGuard = defineCase('restore-guard', async ({ db, engine }) =
   const source = await secondCluster()
   await aLifeBefore(source)
   // This cluster is the busier one: its ids do not give the restore away.
-  await burnXids(db, 2_000)
+  await runAhead(db, source, 1_000)
   await restore(source, db.pool)
   expect(await sqlState(step(db)), 'a step in a restored database').toBe('HM015')
   expect(await logged(db), 'nothing is numbered').toEqual(['a', 'b'])
@@ -98,7 +98,7 @@ export const openWindow = defineCase('restore-guard: an unfinished window', asyn
 export const restoreOvertaken = defineCase('restore-overtaken', async ({ db, engine }) => {
   const { rebase } = await engine.load<Rebase>(modulePath)
   const source = await secondCluster()
-  await burnXids(source, 6_000)
+  await runAhead(source, db, 4_000)
   await aLifeBefore(source)
   await restore(source, db.pool)
   await rebase(db.pool)

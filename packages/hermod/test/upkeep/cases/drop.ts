@@ -4,14 +4,23 @@ import { expect } from 'vitest'
 import { defineCase } from '../../../../../test/support/case.ts'
 import { holds } from '../../../../../test/support/invariants.ts'
 import { session } from '../../../../../test/support/session.ts'
-import { dayMs, emitMany, leafName, missing, numberAll, rowsIn, setup, tinyLeaves } from './leaves.ts'
+import {
+  dayMs,
+  emitMany,
+  leafName,
+  missing,
+  numberAll,
+  rowsIn,
+  setup,
+  tinyLeaves,
+} from './leaves.ts'
 
 const firstLog = leafName('log', 1)
 const firstEvent = leafName('event', 1)
 
 export const dropGoes = defineCase('drop: what is old and read by all goes', async (env) => {
   const { db, engine } = env
-  const { turn, upkeep, clock, sink, outbox } = await setup(env)
+  const { turn, clock, sink, outbox } = await setup(env)
   await tinyLeaves(db)
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
   await emitMany(db, 35)
@@ -82,8 +91,9 @@ export const slowCursor = defineCase('drop: slow cursor', async (env) => {
 
 export const deadRow = defineCase('drop: dead row', async (env) => {
   const { db, engine } = env
-  const { turn, upkeep, clock, sink, outbox } = await setup(env)
-  const { rejected } = await engine.load<typeof import('../../../src/sinks/sink.ts')>('sinks/sink.ts')
+  const { turn, clock, sink, outbox } = await setup(env)
+  const { rejected } =
+    await engine.load<typeof import('../../../src/sinks/sink.ts')>('sinks/sink.ts')
   await tinyLeaves(db)
   sink.answer(({ aggregateId }) => (aggregateId === 'd3' ? rejected({ code: 'no' }) : undefined))
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
@@ -95,16 +105,19 @@ export const deadRow = defineCase('drop: dead row', async (env) => {
   for (const from of [1, 11, 21]) {
     await db.query('select outbox.empty_leaf($1, $2, 7)', ['log', leafName('log', from)])
   }
-  const [answer] = await db.query('select outbox.empty_leaf($1, $2, 7) as says', ['event', firstEvent])
-  expect(answer?.says, 'a dead row without a copy holds the leaf').toBe('open deliveries without a copy')
+  const [answer] = await db.query('select outbox.empty_leaf($1, $2, 7) as says', [
+    'event',
+    firstEvent,
+  ])
+  expect(answer?.says, 'a dead row without a copy holds the leaf').toBe(
+    'open deliveries without a copy',
+  )
   await turn()
   expect(await rowsIn(db, firstEvent), 'with the copy the leaf goes').toBe(0)
   const [copy] = await db.query('select event from outbox.delivery')
   expect(copy?.event).toMatchObject({ type: 'document.updated', version: 1, payload: { n: 3 } })
   sink.answer(undefined)
-  await db.query(
-    `update outbox.delivery set state = 'retrying', next_attempt_at = outbox.clock()`,
-  )
+  await db.query(`update outbox.delivery set state = 'retrying', next_attempt_at = outbox.clock()`)
   await engine.testing.drain(outbox)
   expect(sink.accepted.at(-1), 'delivered from the copy').toMatchObject({
     aggregateId: 'd3',
@@ -146,7 +159,7 @@ export const idTakenLongAgo = defineCase(
   'drop: born-expired, an id taken before its row was written',
   async (env) => {
     const { db, engine } = env
-    const { turn, upkeep, clock, sink, outbox } = await setup(env)
+    const { turn, clock, sink, outbox } = await setup(env)
     await tinyLeaves(db)
     outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
     const first = await session(db, 'first')
@@ -172,20 +185,27 @@ export const idTakenLongAgo = defineCase(
     await engine.testing.drain(outbox)
     expect(sink.accepted.filter(({ aggregateId }) => aggregateId === 'w').length).toBe(1)
     expect(await missing(db)).toBe(0)
-  await holds(db, 'I5', 'I8')
+    await holds(db, 'I5', 'I8')
   },
 )
 
 export const heldFollowers = defineCase('drop: followers behind a failed event', async (env) => {
   const { db, engine } = env
   const { turn, upkeep, clock, sink, outbox } = await setup(env)
-  const { rejected } = await engine.load<typeof import('../../../src/sinks/sink.ts')>('sinks/sink.ts')
+  const { rejected } =
+    await engine.load<typeof import('../../../src/sinks/sink.ts')>('sinks/sink.ts')
   await tinyLeaves(db)
-  sink.answer(({ payload }) => ((payload as { v: number }).v === 1 ? rejected({ code: 'no' }) : undefined))
+  sink.answer(({ payload }) =>
+    (payload as { v: number }).v === 1 ? rejected({ code: 'no' }) : undefined,
+  )
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning', onDead: 'hold' })
-  await db.query(`select outbox.emit('document.updated', 'document', 'a', json_build_object('v', v)) from generate_series(1, 3) v`)
+  await db.query(
+    `select outbox.emit('document.updated', 'document', 'a', json_build_object('v', v)) from generate_series(1, 3) v`,
+  )
   await engine.testing.drain(outbox)
-  await db.query(`select outbox.emit('document.updated', 'document', 'b' || n, '{"v":0}') from generate_series(1, 32) n`)
+  await db.query(
+    `select outbox.emit('document.updated', 'document', 'b' || n, '{"v":0}') from generate_series(1, 32) n`,
+  )
   await engine.testing.drain(outbox)
   await clock.advance(8 * dayMs)
   await turn()
@@ -197,8 +217,13 @@ export const heldFollowers = defineCase('drop: followers behind a failed event',
   await turn()
   await engine.testing.drain(outbox)
   const got = sink.accepted.filter(({ aggregateId }) => aggregateId === 'a')
-  expect(got.map(({ payload }) => payload), 'released when the dead letter expired').toEqual([{ v: 2 }, { v: 3 }])
-  const audit = await db.query(`select reason, count::int from outbox.audit where action = 'retention.delivery'`)
+  expect(
+    got.map(({ payload }) => payload),
+    'released when the dead letter expired',
+  ).toEqual([{ v: 2 }, { v: 3 }])
+  const audit = await db.query(
+    `select reason, count::int from outbox.audit where action = 'retention.delivery'`,
+  )
   expect(audit.map(({ count }) => count)).toEqual([1])
   await turn()
   expect(await rowsIn(db, firstEvent)).toBe(0)

@@ -46,10 +46,7 @@ export async function rowsIn(db: TestDatabase, leaf: string): Promise<number> {
   return Number(row?.rows)
 }
 
-export const setup = async (
-  { db, engine }: Env,
-  retention: Partial<Retention> = {},
-) => {
+export const setup = async ({ db, engine }: Env, retention: Partial<Retention> = {}) => {
   const warnings: WarningEvent[] = []
   const errors: unknown[] = []
   const listener = {
@@ -58,7 +55,8 @@ export const setup = async (
   }
   const { Upkeep } =
     await engine.load<typeof import('../../../src/worker/upkeep.ts')>('worker/upkeep.ts')
-  const { workerOptions } = await engine.load<typeof import('../../../src/options.ts')>('options.ts')
+  const { workerOptions } =
+    await engine.load<typeof import('../../../src/options.ts')>('options.ts')
   const upkeep = new Upkeep(db.pool, workerOptions({ retention }), listener)
   const clock = await engine.testing.fakeClock(db.pool)
   const sink = engine.testing.memorySink()

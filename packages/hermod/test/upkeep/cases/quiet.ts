@@ -13,7 +13,9 @@ export const quietLane = defineCase('quiet-lane-retention', async (env) => {
   await tinyLeaves(db)
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
   outbox.subscribe('one', { revision: 1, types: ['other.*'], sink, from: 'beginning', lanes: 1 })
-  await db.query(`select outbox.emit('document.updated', 'document', 'same', '{}') from generate_series(1, 35)`)
+  await db.query(
+    `select outbox.emit('document.updated', 'document', 'same', '{}') from generate_series(1, 35)`,
+  )
   await engine.testing.drain(outbox)
   const quiet = await db.query(`select from outbox.cursor where subscription = 'all' and pos = 0`)
   expect(quiet.length, 'cursors that never moved').toBe(15)
@@ -39,7 +41,8 @@ export const receipts = defineCase('receipt-retention', async (env) => {
   await clock.advance(23 * dayMs)
   await turn()
   expect(await db.query(rows)).toEqual([{ kept: 0, copies: 0 }])
-  const [audit] = await db.query(`select sum(count)::int as count, count(distinct request_id)::int = count(*) as distinct
+  const [audit] =
+    await db.query(`select sum(count)::int as count, count(distinct request_id)::int = count(*) as distinct
     from outbox.audit where action = 'retention.delivery'`)
   expect(audit, 'every removal is recorded').toEqual({ count: 35, distinct: true })
 })
@@ -49,12 +52,20 @@ export const forgotten = defineCase('forgotten-subscription', async (env) => {
   const { turn, clock, sink, outbox, warnings } = await setup(env)
   await tinyLeaves(db)
   const other = engine.createOutbox({ pool: db.pool })
-  other.subscribe('forgotten', { revision: 1, types: ['*'], sink, from: 'beginning', mode: 'paused' })
+  other.subscribe('forgotten', {
+    revision: 1,
+    types: ['*'],
+    sink,
+    from: 'beginning',
+    mode: 'paused',
+  })
   await other.runOnce({ upkeep: false })
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
   await emitMany(db, 35)
   await outbox.runOnce({ upkeep: false })
-  const fresh = await db.query('select subscription, held_bytes::int from outbox.retention_report()')
+  const fresh = await db.query(
+    'select subscription, held_bytes::int from outbox.retention_report()',
+  )
   expect(fresh, 'nothing is held back yet').toEqual([{ subscription: 'forgotten', held_bytes: 0 }])
   await clock.advance(8 * dayMs)
   await outbox.runOnce({ upkeep: false })
@@ -65,7 +76,13 @@ export const forgotten = defineCase('forgotten-subscription', async (env) => {
   ])
   const [report] = await db.query(`select subscription, first_pos::int, held_leaves,
     held_bytes > 100000 as much, since < outbox.clock() - interval '7 days' as old from outbox.retention_report()`)
-  expect(report).toEqual({ subscription: 'forgotten', first_pos: 1, held_leaves: 6, much: true, old: true })
+  expect(report).toEqual({
+    subscription: 'forgotten',
+    first_pos: 1,
+    held_leaves: 6,
+    much: true,
+    old: true,
+  })
   await turn()
   expect(warnings.length, 'told once').toBe(1)
   await db.query(`delete from outbox.subscription where name = 'forgotten'`)

@@ -1,0 +1,32 @@
+/**
+ * A worker that runs until it is told to stop, reports how much was acknowledged by the sink so far,
+ * and can remember when each event was.
+ */
+import { hostMs } from '../numbers.mjs'
+
+const reportMs = 20
+
+export async function play(system, { url, settings, sink = {}, remember = 0 }, session) {
+  const acknowledged = remember > 0 ? new Array(remember).fill(null) : undefined
+  let count = 0
+  let lastMs = 0
+  const delivered = (added, idAt) => {
+    lastMs = hostMs()
+    count += added
+    for (let n = 0; acknowledged && n < added; n++) acknowledged[idAt(n) - 1] ??= lastMs
+  }
+  const stop = session.told('stop')
+  if (sink.waitForGo) {
+    session.tell({ word: 'ready' })
+    await session.told('go')
+  }
+  const startedMs = hostMs()
+  const consumer = await system.consumer(url, { ...sink, settings, delivered })
+  if (!sink.waitForGo) session.tell({ word: 'ready' })
+  const report = setInterval(() => session.tell({ word: 'count', count, lastMs }), reportMs)
+  await stop
+  clearInterval(report)
+  await consumer.stop()
+  await consumer.end?.()
+  return { startedMs, count, lastMs, acknowledged }
+}

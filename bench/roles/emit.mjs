@@ -1,0 +1,40 @@
+/** The write path: `update + enqueue + commit` on a few connections for a while. */
+import pg from 'pg'
+import { item } from '../payload.mjs'
+import { documents } from './install.mjs'
+
+const UPDATE = 'update app.document set revision = revision + 1 where id = $1'
+
+export async function play(system, { url, connections, ms, warmMs }) {
+  const pool = new pg.Pool({ connectionString: url, max: connections })
+  const producer = await system.producer(url)
+  const clients = await Promise.all(Array.from({ length: connections }, () => pool.connect()))
+  await run(producer, clients, warmMs)
+  const startedMs = performance.now()
+  const transactions = await run(producer, clients, ms)
+  const seconds = (performance.now() - startedMs) / 1_000
+  for (const client of clients) client.release()
+  await producer.end()
+  await pool.end()
+  return { transactions, seconds, perSecond: transactions / seconds }
+}
+
+let number = 0
+
+async function run(producer, clients, ms) {
+  const untilMs = performance.now() + ms
+  const counts = clients.map(async (client, index) => {
+    let count = 0
+    while (performance.now() < untilMs) {
+      // Connections never wait for each other's rows.
+      const row = Math.floor(Math.random() * (documents / clients.length)) * clients.length + index
+      await client.query('begin')
+      await client.query(UPDATE, [row % documents])
+      await producer.enqueue(client, [item(++number)])
+      await client.query('commit')
+      count++
+    }
+    return count
+  })
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0)
+}

@@ -1,0 +1,53 @@
+/**
+ * Producers: as fast as they can in transactions of several events, or at a steady rate in
+ * transactions of one. Says when each commit was answered.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import { hostMs } from '../numbers.mjs'
+import { items } from '../payload.mjs'
+import { documents } from './install.mjs'
+
+const UPDATE = 'update app.document set revision = revision + 1 where id = $1'
+
+export async function play(system, task) {
+  const pool = new pg.Pool({ connectionString: task.url, max: task.connections })
+  const producer = await system.producer(task.url)
+  const clients = await Promise.all(Array.from({ length: task.connections }, () => pool.connect()))
+  const startedMs = hostMs()
+  const commits = await produce(producer, clients, task)
+  const endedMs = hostMs()
+  for (const client of clients) client.release()
+  await producer.end()
+  await pool.end()
+  return { startedMs, endedMs, ...(task.perSecond && { commits }) }
+}
+
+/** `commits[n]` is when event n + 1 was known to be committed. */
+async function produce(producer, clients, { events, perTransaction = 1, perSecond }) {
+  const commits = new Array(events).fill(null)
+  const startedMs = performance.now()
+  let next = 0
+  const work = async (client) => {
+    while (next < events) {
+      const first = next
+      next += perTransaction
+      if (perSecond) await waitUntil(startedMs + (first / perSecond) * 1_000)
+      const batch = items(first + 1, Math.min(perTransaction, events - first))
+      await client.query('begin')
+      if (perTransaction === 1) await client.query(UPDATE, [first % documents])
+      await producer.enqueue(client, batch)
+      await client.query('commit')
+      const at = hostMs()
+      producer.committed()
+      for (let n = 0; n < batch.length; n++) commits[first + n] = at
+    }
+  }
+  await Promise.all(clients.map(work))
+  return commits
+}
+
+async function waitUntil(atMs) {
+  const leftMs = atMs - performance.now()
+  if (leftMs > 0) await pause(leftMs)
+}

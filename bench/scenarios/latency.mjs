@@ -1,0 +1,107 @@
+/** Latency: from the answer to COMMIT until the sink acknowledges, at 1,000 events/s. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { begin, measure } from '../measure.mjs'
+import { percentile, rounded, summary } from '../numbers.mjs'
+import { ours } from '../systems.mjs'
+
+const size = { perSecond: 1_000, connections: 16, graceMs: 3_000 }
+const warmShare = 0.2
+const sampleMs = 5
+
+/** Smaller batches than for a drain: what waits in a batch waits for all of it. */
+const differences = {
+  hermod: { batch: 500 },
+  'pg-boss': { loops: 2, batch: 100 },
+  'graphile-worker': { localQueue: 50 },
+  'pg-transactional-outbox': { batch: 50, idleMs: 2 },
+}
+
+export default {
+  name: 'latency',
+  title: 'latency: commit → acknowledged by the sink at 1,000 events/s, one event a transaction',
+  weight: 38,
+  sizes: {
+    tiny: { ...size, rounds: 1, events: 300 },
+    quick: { ...size, rounds: 3, events: 2_500 },
+    full: { ...size, rounds: 5, events: 20_000, graceMs: 10_000 },
+  },
+
+  async run(bench) {
+    const rounds = await bench.rounds(bench.everyone, (system) => one(bench, system))
+    const figure = (system, name) => rounded(summary(rounds.map((round) => round[system][name]))?.median)
+    const both = (system) => ({ p50Ms: figure(system, 'p50Ms'), p99Ms: figure(system, 'p99Ms') })
+    return {
+      figures: {
+        ...both(ours),
+        backlogP99: figure(ours, 'backlogP99'),
+        reachedPerSecond: figure(ours, 'reachedPerSecond'),
+        peers: Object.fromEntries(bench.peers.map((peer) => [peer, both(peer)])),
+      },
+      raw: { rounds },
+    }
+  },
+}
+
+async function one(bench, system) {
+  const { events, perSecond, connections, graceMs } = bench.size
+  const settings = bench.settings(system, differences[system])
+  return bench.with(system, {}, async ({ url }) => {
+    await bench.stage.checkpoint()
+    const worker = await watched({ role: 'consume', system, url, settings, remember: events })
+    const task = { role: 'produce', system, url, events, perSecond, connections }
+    const { commits, startedMs, endedMs } = await measure(task)
+    await worker.until(events, graceMs)
+    worker.tell({ word: 'stop' })
+    const { acknowledged } = await worker.result
+    await worker.exited
+    return judge(commits, acknowledged, (events / (endedMs - startedMs)) * 1_000)
+  })
+}
+
+/** A running worker that can be waited for. */
+async function watched(task) {
+  let count = 0
+  let isReady
+  const ready = new Promise((resolve) => {
+    isReady = resolve
+  })
+  const process = begin(task, {
+    heard: (message) => {
+      if (message.word === 'count') count = message.count
+      else isReady()
+    },
+  })
+  await Promise.race([ready, process.result])
+  const until = async (events, limitMs) => {
+    const untilMs = performance.now() + limitMs
+    while (count < events && performance.now() < untilMs) await pause(10)
+  }
+  return { ...process, until }
+}
+
+/** What was not delivered in time counts as delivered at the end. */
+function judge(commits, acknowledged, reachedPerSecond) {
+  const endMs = Math.max(...acknowledged, ...commits)
+  const from = Math.floor(commits.length * warmShare)
+  const acks = acknowledged.map((at) => at ?? endMs)
+  const waits = commits.map((at, index) => Math.max(0, acks[index] - at)).slice(from)
+  const missing = acknowledged.filter((at) => at === null).length
+  const backlog = percentile(backlogs(commits, acks, commits[from]), 0.99)
+  return {
+    ...{ p50Ms: percentile(waits, 0.5), p99Ms: percentile(waits, 0.99), maxMs: Math.max(...waits) },
+    ...{ backlogP99: backlog, missing, reachedPerSecond },
+  }
+}
+
+/** Committed and not yet acknowledged, looked at every few milliseconds. */
+function backlogs(commits, acks, fromMs) {
+  const [committed, done] = [Float64Array.from(commits).sort(), Float64Array.from(acks).sort()]
+  const samples = []
+  let [c, d] = [0, 0]
+  for (let at = fromMs; at < committed.at(-1); at += sampleMs) {
+    while (c < committed.length && committed[c] <= at) c++
+    while (d < done.length && done[d] <= at) d++
+    samples.push(Math.max(0, c - d))
+  }
+  return samples
+}

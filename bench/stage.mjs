@@ -1,0 +1,109 @@
+/**
+ * The stage: one PostgreSQL 18 with durable settings for everybody, and for every measurement a
+ * fresh database, cloned from a template that has the system installed.
+ */
+import { startPostgres } from 'hermod/embedded'
+import pg from 'pg'
+import { measure } from './measure.mjs'
+
+export const serverSettings = {
+  shared_buffers: '512MB',
+  max_wal_size: '8GB',
+  // Checkpoints happen between measurements, not in the middle of one.
+  checkpoint_timeout: '1h',
+}
+
+export async function openStage() {
+  const postgres = await startPostgres({ durable: true, settings: serverSettings })
+  return new Stage(postgres)
+}
+
+class Stage {
+  #postgres
+  #admin
+  #templates = new Map()
+  #count = 0
+
+  constructor(postgres) {
+    this.#postgres = postgres
+    this.#admin = new pg.Pool({ connectionString: postgres.url(), max: 2 })
+    // The server is ended while a connection may still be open.
+    this.#admin.on('error', () => {})
+  }
+
+  get version() {
+    return this.#postgres.version
+  }
+
+  /** A database with the system installed; `events`: and this backlog committed. */
+  async database(system, { events = 0 } = {}) {
+    const name = `bench_${++this.#count}`
+    await this.#admin.query(`create database ${name} template ${await this.#template(system)}`)
+    const database = new Database(this.#admin, name, this.#postgres.url(name))
+    if (events > 0) await this.fill(system, database, events)
+    return database
+  }
+
+  fill(system, { url }, events, from = 1) {
+    return measure({ role: 'fill', system, url, events, from })
+  }
+
+  async #template(system) {
+    if (!this.#templates.has(system)) {
+      const name = `template_${system.replaceAll('-', '_')}`
+      await this.#admin.query(`create database ${name}`)
+      await measure({ role: 'install', system, url: this.#postgres.url(name) })
+      this.#templates.set(system, name)
+    }
+    return this.#templates.get(system)
+  }
+
+  /** What is dirty is written now, before the clock starts. */
+  async checkpoint() {
+    await this.#admin.query('checkpoint')
+  }
+
+  async walBytes() {
+    const { rows } = await this.#admin.query(`select pg_current_wal_insert_lsn() - '0/0' as bytes`)
+    return Number(rows[0].bytes)
+  }
+
+  async close() {
+    await this.#admin.end()
+    await this.#postgres.destroy()
+  }
+}
+
+class Database {
+  #admin
+
+  constructor(admin, name, url) {
+    this.#admin = admin
+    this.name = name
+    this.url = url
+  }
+
+  async query(text, values) {
+    const client = new pg.Client({ connectionString: this.url })
+    await client.connect()
+    try {
+      return (await client.query(text, values)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  /** Asks with one connection, for a system's own check. */
+  async ask(work) {
+    const pool = new pg.Pool({ connectionString: this.url, max: 1 })
+    try {
+      return await work(pool)
+    } finally {
+      await pool.end()
+    }
+  }
+
+  async drop() {
+    await this.#admin.query(`drop database ${this.name} with (force)`)
+  }
+}

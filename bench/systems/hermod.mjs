@@ -1,0 +1,91 @@
+/** Hermod, through its public door. */
+import { createOutbox, migrate } from 'hermod'
+import pg from 'pg'
+import { aggregateType, type } from '../payload.mjs'
+
+const asEvent = ({ aggregateId, payload }) => ({
+  type,
+  aggregate: [aggregateType, aggregateId],
+  payload,
+})
+const leafRows = 1_000_000
+const listener = { error: ({ during, error }) => console.error(`hermod, ${during}:`, error) }
+
+export default {
+  name: 'hermod',
+  schema: 'outbox',
+  settings: { concurrency: 2, batch: 5_000 },
+  reasons: 'two claim loops for two cores; the largest batch a subscription may have',
+  candidates: [
+    { concurrency: 1, batch: 5_000 },
+    { concurrency: 2, batch: 5_000 },
+    { concurrency: 2, batch: 1_000 },
+    { concurrency: 4, batch: 5_000 },
+  ],
+
+  async install(url) {
+    const pool = new pg.Pool({ connectionString: url })
+    await migrate(pool)
+    await pool.end()
+  },
+
+  /** One leaf is there after the installation; upkeep would have added the others in time. */
+  async room(pool, events) {
+    for (let from = leafRows + 1; from <= events; from += leafRows) {
+      for (const parent of ['event', 'log']) {
+        await pool.query('select outbox.add_partition($1, $2, $3)', [parent, from, from + leafRows])
+      }
+    }
+  },
+
+  async producer(url) {
+    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const outbox = createOutbox({ pool, listener })
+    return {
+      enqueue: (client, items) =>
+        outbox.emit(client, items.length === 1 ? asEvent(items[0]) : items.map(asEvent)),
+      committed: () => outbox.wake(),
+      end: () => pool.end(),
+    }
+  },
+
+  async consumer(url, { delivered, settings, subscriptions = 1, sinkMs = 0 }) {
+    const pool = new pg.Pool({ connectionString: url, max: settings.concurrency + 8 })
+    const outbox = createOutbox({ pool, listener })
+    const sink = nullSink(delivered, sinkMs)
+    for (let n = 1; n <= subscriptions; n++) {
+      const batch = { count: settings.batch }
+      outbox.subscribe(`null-${n}`, { revision: 1, types: ['*'], from: 'beginning', batch, sink })
+    }
+    const worker = await outbox.start({ concurrency: settings.concurrency })
+    return { stop: () => worker.stop(), end: () => pool.end() }
+  },
+
+  /** Every event in the log once, every cursor at the end, nothing that needs attention. */
+  async check(pool, events, subscriptions = 1) {
+    const { rows } = await pool.query(`
+      with newest as (select distinct on (subscription, lane) subscription, lane, pos, delivered
+                        from outbox.cursor order by subscription, lane, fence desc, pos desc)
+      select (select count(*) from outbox.log)::int as logged,
+             (select min(bytes) from outbox.event)::int as bytes,
+             (select sum(delivered) from newest)::bigint::text as delivered,
+             (select count(*) from newest c join outbox.log l on l.lane = c.lane and l.pos > c.pos)::int as open,
+             (select count(*) from outbox.delivery)::int as exceptions`)
+    const { logged, bytes, delivered, open, exceptions } = rows[0]
+    const wanted = String(events * subscriptions)
+    if (logged === events && delivered === wanted && open === 0 && exceptions === 0 && bytes >= 400) return
+    throw new Error(`hermod did not deliver ${events} events: ${JSON.stringify(rows[0])}`)
+  },
+}
+
+/** Counts, and may take its time. */
+function nullSink(delivered, sinkMs) {
+  return {
+    name: 'null',
+    capabilities: { keepsOrder: true },
+    async deliver(batch) {
+      if (sinkMs > 0) await new Promise((resolve) => setTimeout(resolve, sinkMs))
+      delivered(batch.length, (index) => batch[index].payload.id)
+    },
+  }
+}

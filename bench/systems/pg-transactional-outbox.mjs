@@ -1,0 +1,120 @@
+/**
+ * pg-transactional-outbox with its polling listener: messages may run in parallel, the batch is full
+ * from the first poll on, its protections for poisonous messages (extra writes) are off.
+ */
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import { aggregateType, type } from '../payload.mjs'
+import { loadPeer } from '../peers.mjs'
+
+const table = { schema: 'outbox_peer', table: 'outbox', outboxOrInbox: 'outbox' }
+const names = {
+  ...table,
+  ...{ database: 'bench', listenerRole: 'postgres', nextMessagesName: 'next_outbox_messages' },
+}
+
+let library
+
+const message = ({ aggregateId, payload }) => ({
+  ...{ id: randomUUID(), aggregateType, aggregateId, messageType: type, payload },
+  concurrency: 'parallel',
+})
+
+const listenerSettings = ({ batch, idleMs }) => ({
+  ...{ dbSchema: table.schema, dbTable: table.table },
+  ...{ enableMaxAttemptsProtection: false, enablePoisonousMessageProtection: false },
+  messageCleanupIntervalInMs: 0,
+  nextMessagesFunctionSchema: table.schema,
+  nextMessagesFunctionName: names.nextMessagesName,
+  nextMessagesBatchSize: batch,
+  nextMessagesPollingIntervalInMs: idleMs,
+  nextMessagesLockInMs: 60_000,
+})
+
+export default {
+  name: 'pg-transactional-outbox',
+  schema: table.schema,
+  settings: { batch: 100, connections: 16, idleMs: 10 },
+  reasons:
+    'the polling listener (several may run; the other one needs wal_level = logical for the whole server); ' +
+    'parallel messages, a full batch from the first poll, half-empty before it polls again, protections off',
+  candidates: [
+    { batch: 50, connections: 8, idleMs: 10 },
+    { batch: 100, connections: 16, idleMs: 10 },
+    { batch: 200, connections: 16, idleMs: 10 },
+    { batch: 500, connections: 16, idleMs: 10 },
+    { batch: 1_000, connections: 24, idleMs: 10 },
+  ],
+
+  async load() {
+    const module = await loadPeer('pg-transactional-outbox')
+    library = module.initializePollingMessageListener ? module : module.default
+  },
+
+  async install(url) {
+    const { DatabaseSetup: setup } = library
+    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    await pool.query(setup.dropAndCreateTable(names))
+    await pool.query(setup.createPollingFunction(names))
+    await pool.query(setup.setupPollingIndexes(names))
+    await pool.end()
+  },
+
+  async producer() {
+    const config = { outboxOrInbox: 'outbox', settings: listenerSettings(this.settings) }
+    const store = library.initializeMessageStorage(config, library.getDisabledLogger())
+    return {
+      // It has no bulk form: one insert a message.
+      enqueue: (client, items) => Promise.all(items.map((item) => store(message(item), client))),
+      committed() {},
+      async end() {},
+    }
+  },
+
+  async consumer(url, { delivered, settings }) {
+    const db = { connectionString: url, max: settings.connections }
+    const [shutdown] = library.initializePollingMessageListener(
+      { outboxOrInbox: 'outbox', dbListenerConfig: db, settings: listenerSettings(settings) },
+      { handle: async ({ payload }) => delivered(1, () => payload.id) },
+      { ...library.getDisabledLogger(), error: (...all) => console.error(...all) },
+      { batchSizeStrategy: batchSize(settings.batch) },
+    )
+    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    return {
+      async stop() {
+        await untilProcessed(pool)
+      },
+      async end() {
+        await shutdown()
+        await pool.end()
+      },
+    }
+  },
+
+  async check(pool, events) {
+    const { rows } = await pool.query(
+      'select count(processed_at)::int as done from outbox_peer.outbox',
+    )
+    if (rows[0].done !== events) throw new Error(`processed ${rows[0].done} of ${events} messages`)
+  },
+}
+
+/** A poll looks at everything that is open: it pays off only for half a batch or more. */
+function batchSize(batch) {
+  return async (open) => {
+    if (open > batch / 2) await new Promise((resolve) => setTimeout(resolve, 1))
+    return open > batch / 2 ? open : batch
+  }
+}
+
+/** The handler runs before its message is marked: wait for the last marks. */
+async function untilProcessed(pool) {
+  for (let tries = 0; tries < 2_000; tries++) {
+    const { rows } = await pool.query(
+      'select exists (select from outbox_peer.outbox where processed_at is null) as open',
+    )
+    if (!rows[0].open) return
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+  throw new Error('messages stay unprocessed')
+}

@@ -1,0 +1,141 @@
+// The other side of the model: a destination that follows a plan (fail twice, then accept), keeps
+// what it accepted, and knows what may rightly have become of every change.
+
+import type { OutboxEvent } from '../../src/event.ts'
+import {
+  type Capabilities,
+  type DeliveryContext,
+  delivered,
+  type Outcome,
+  rejected,
+  retry,
+  type Sink,
+  unavailable,
+} from '../../src/sinks/sink.ts'
+
+export type Answer = 'retry' | 'rejected' | 'unavailable' | 'crash-before' | 'crash-after'
+
+export type Policy = {
+  readonly order: 'aggregate' | 'none'
+  readonly coalesce: 'none' | 'latest'
+  readonly onDead: 'release' | 'hold'
+  readonly attemptsMax: number
+  readonly count: number
+  readonly lanes: 1 | 'all'
+  readonly keepsOrder: boolean
+  readonly ledger: boolean
+}
+
+export type Row = { readonly id: string; readonly v: number; readonly state: string }
+
+export class Destination implements Sink {
+  readonly name = 'destination'
+  readonly capabilities: Partial<Capabilities>
+  readonly policy: Policy
+  /** Every version accepted of a document, in order. */
+  readonly accepted = new Map<string, number[]>()
+  readonly spent = new Map<string, number>()
+  readonly refused = new Set<string>()
+  readonly versions = new Map<string, number>()
+  readonly #plans = new Map<string, Answer[]>()
+  /** Set when the process is to die before or after its next settle. */
+  crash: 'before' | 'after' | undefined
+  crashes = 0
+
+  constructor(policy: Policy) {
+    this.policy = policy
+    this.capabilities = { keepsOrder: policy.keepsOrder, ledger: policy.ledger, itemsMax: 4 }
+  }
+
+  /** The next version of a document, and how its deliveries will go. */
+  change(id: string, plan: readonly Answer[]): number {
+    const v = (this.versions.get(id) ?? 0) + 1
+    this.versions.set(id, v)
+    this.#plans.set(`${id}@${v}`, [...plan])
+    return v
+  }
+
+  heal(): void {
+    this.#plans.clear()
+  }
+
+  async deliver(events: readonly OutboxEvent[], context: DeliveryContext): Promise<Outcome[]> {
+    const failed = new Set<string>()
+    const outcomes: Outcome[] = []
+    for (const event of events) {
+      if (this.policy.ledger) await context.sending(event)
+      const behind = this.policy.keepsOrder && failed.has(event.aggregateId)
+      const outcome = behind ? retry({ code: 'behind' }) : this.#answer(event)
+      if (outcome.outcome !== 'delivered') failed.add(event.aggregateId)
+      outcomes.push(outcome)
+    }
+    return outcomes
+  }
+
+  #answer({ aggregateId: id, payload }: OutboxEvent): Outcome {
+    const { v } = payload as { v: number }
+    const name = `${id}@${v}`
+    const answer = this.#plans.get(name)?.shift()
+    if (answer === 'retry') {
+      this.spent.set(name, (this.spent.get(name) ?? 0) + 1)
+      return retry()
+    }
+    if (answer === 'rejected') {
+      this.refused.add(name)
+      return rejected()
+    }
+    if (answer === 'unavailable') return unavailable()
+    if (answer !== undefined) this.crash = answer === 'crash-before' ? 'before' : 'after'
+    this.#accept(id, v)
+    return delivered()
+  }
+
+  #accept(id: string, v: number): void {
+    const list = this.accepted.get(id) ?? []
+    list.push(v)
+    this.accepted.set(id, list)
+  }
+
+  /** May this version be a dead letter? Only if it was refused, or its attempts are spent. */
+  mayDie(id: string, v: number): boolean {
+    const name = `${id}@${v}`
+    return this.refused.has(name) || (this.spent.get(name) ?? 0) >= this.policy.attemptsMax
+  }
+
+  /** What is wrong with the order of what arrived so far; `dead` are the versions given up. */
+  disorder(dead: (id: string, v: number) => boolean): string[] {
+    return [...this.accepted].flatMap(([id, list]) => this.#disorderOf(id, list, dead))
+  }
+
+  #disorderOf(id: string, list: number[], dead: (id: string, v: number) => boolean): string[] {
+    const { order, coalesce, ledger, onDead } = this.policy
+    const wrong: string[] = []
+    if (ledger && new Set(list).size < list.length) wrong.push(`${id}: sent twice: ${list}`)
+    if (order === 'none' || coalesce === 'latest') return wrong
+    let highest = 0
+    for (const v of list) {
+      const skipped = Array.from({ length: Math.max(0, v - highest - 1) }, (_, n) => highest + 1 + n)
+      const held = skipped.filter((s) => !dead(id, s) || (onDead === 'hold' && !ledger))
+      if (held.length > 0) wrong.push(`${id}: ${v} overtook ${held}: ${list}`)
+      highest = Math.max(highest, v)
+    }
+    return wrong
+  }
+
+  /** Changes that neither arrived nor have a reason why not. */
+  lost(rows: readonly Row[]): string[] {
+    const missing: string[] = []
+    for (const [id, last] of this.versions)
+      for (let v = 1; v <= last; v++) if (!this.#accounted(id, v, rows)) missing.push(`${id}@${v}`)
+    return missing
+  }
+
+  #accounted(id: string, v: number, rows: readonly Row[]): boolean {
+    const { coalesce, onDead, ledger } = this.policy
+    const list = this.accepted.get(id) ?? []
+    const ends = rows.filter((row) => row.id === id && ['dead', 'unknown'].includes(row.state))
+    if (list.includes(v) || ends.some((row) => row.v === v)) return true
+    if (coalesce === 'latest' && [...list, ...ends.map((row) => row.v)].some((later) => later > v)) return true
+    return onDead === 'hold' && !ledger && ends.some((row) => row.v < v)
+  }
+}
