@@ -9,7 +9,12 @@ export function median(values) {
 export function summary(values) {
   const known = values.filter(Number.isFinite)
   if (known.length === 0) return null
-  return { median: median(known), min: Math.min(...known), max: Math.max(...known), of: known.length }
+  return {
+    median: median(known),
+    min: Math.min(...known),
+    max: Math.max(...known),
+    of: known.length,
+  }
 }
 
 export function percentile(values, share) {

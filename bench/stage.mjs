@@ -13,8 +13,9 @@ export const serverSettings = {
   checkpoint_timeout: '1h',
 }
 
-export async function openStage() {
-  const postgres = await startPostgres({ durable: true, settings: serverSettings })
+/** Not durable only where figures mean nothing: in a smoke run. */
+export async function openStage({ durable = true } = {}) {
+  const postgres = await startPostgres({ durable, settings: serverSettings })
   return new Stage(postgres)
 }
 
@@ -26,9 +27,7 @@ class Stage {
 
   constructor(postgres) {
     this.#postgres = postgres
-    this.#admin = new pg.Pool({ connectionString: postgres.url(), max: 2 })
-    // The server is ended while a connection may still be open.
-    this.#admin.on('error', () => {})
+    this.#admin = patientPool(postgres.url(), 2)
   }
 
   get version() {
@@ -84,18 +83,12 @@ class Database {
   }
 
   async query(text, values) {
-    const client = new pg.Client({ connectionString: this.url })
-    await client.connect()
-    try {
-      return (await client.query(text, values)).rows
-    } finally {
-      await client.end()
-    }
+    return this.ask(async (pool) => (await pool.query(text, values)).rows)
   }
 
   /** Asks with one connection, for a system's own check. */
   async ask(work) {
-    const pool = new pg.Pool({ connectionString: this.url, max: 1 })
+    const pool = patientPool(this.url, 1)
     try {
       return await work(pool)
     } finally {
@@ -106,4 +99,11 @@ class Database {
   async drop() {
     await this.#admin.query(`drop database ${this.name} with (force)`)
   }
+}
+
+/** A database may be dropped, and the server ended, while a connection is still being closed. */
+function patientPool(connectionString, max) {
+  const pool = new pg.Pool({ connectionString, max })
+  pool.on('error', () => {})
+  return pool
 }

@@ -19,6 +19,8 @@ const markdown = readTree().filter(({ path }) => path.endsWith('.md'))
 /** What users read. Pages for contributors hold fragments. */
 const pages = markdown
   .filter(({ path }) => path === 'README.md' || path.startsWith('docs/'))
+  // Made from the help of the commands, which packages/hermod/test/cli runs; `work` never ends.
+  .filter(({ path }) => path !== 'docs/reference/cli.md')
   .map(({ path, text }) => ({ path, ...readPage(path, text) }))
 
 const source = (path: string) => join(rootPath, 'packages/hermod/src', path)

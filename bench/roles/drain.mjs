@@ -7,7 +7,8 @@ import { hostMs } from '../numbers.mjs'
 
 export async function play(system, { backlogs, settings, sink = {} }, session) {
   const runs = []
-  for (const backlog of backlogs) runs.push(await drain(system, backlog, { settings, ...sink }, session))
+  for (const backlog of backlogs)
+    runs.push(await drain(system, backlog, { settings, ...sink }, session))
   return { runs, rssMb: process.resourceUsage().maxRSS / 1_000 }
 }
 

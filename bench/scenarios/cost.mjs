@@ -19,11 +19,19 @@ export default {
     tiny: { rounds: 1, events: 500, rssEvents: 500, peerEvents: {} },
     quick: {
       ...{ rounds: 1, events: 30_000, rssEvents: 100_000 },
-      peerEvents: { 'pg-boss': 10_000, 'graphile-worker': 10_000, 'pg-transactional-outbox': 1_000 },
+      peerEvents: {
+        'pg-boss': 10_000,
+        'graphile-worker': 10_000,
+        'pg-transactional-outbox': 1_000,
+      },
     },
     full: {
       ...{ rounds: 3, events: 200_000, rssEvents: 1_000_000 },
-      peerEvents: { 'pg-boss': 50_000, 'graphile-worker': 50_000, 'pg-transactional-outbox': 10_000 },
+      peerEvents: {
+        'pg-boss': 50_000,
+        'graphile-worker': 50_000,
+        'pg-transactional-outbox': 10_000,
+      },
     },
   },
 

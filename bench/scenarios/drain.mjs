@@ -11,7 +11,11 @@ export default {
     quick: {
       ...{ rounds: 3, events: 100_000, warmEvents: 2_000, pageRows: 5_000 },
       // A rate needs no more of them, and a smaller backlog is in their favour.
-      peerEvents: { 'pg-boss': 30_000, 'graphile-worker': 30_000, 'pg-transactional-outbox': 2_000 },
+      peerEvents: {
+        'pg-boss': 30_000,
+        'graphile-worker': 30_000,
+        'pg-transactional-outbox': 2_000,
+      },
     },
     full: {
       ...{ rounds: 5, events: 200_000, warmEvents: 5_000, pageRows: 5_000 },
@@ -45,6 +49,9 @@ async function one(bench, system) {
     const task = { role: 'scan', pageRows }
     const scan = system === ours && (await bench.drainWarm(system, database, events, { task }))
     const { runs, ...drained } = await bench.drainWarm(system, database, events)
-    return { ...drained, ...(scan && { scan: { seconds: scan.seconds, perSecond: scan.perSecond } }) }
+    return {
+      ...drained,
+      ...(scan && { scan: { seconds: scan.seconds, perSecond: scan.perSecond } }),
+    }
   })
 }

@@ -12,14 +12,14 @@ export default {
   weight: 20,
   sizes: {
     tiny: { rounds: 1, warmEvents: 100, fixed: 10, backlogs: { 200: 1, 500: 1 } },
-    quick: { rounds: 3, warmEvents: 5_000, fixed: 100, backlogs: { 10_000: 4, 100_000: 1 } },
+    quick: { rounds: 3, warmEvents: 5_000, fixed: 100, backlogs: { 10000: 4, 100000: 1 } },
     full: {
       ...{ rounds: 5, warmEvents: 20_000, fixed: 100 },
-      backlogs: { 10_000: 7, 100_000: 2, 1_000_000: 1 },
+      backlogs: { 10000: 7, 100000: 2, 1000000: 1 },
     },
     long: {
       ...{ rounds: 3, warmEvents: 20_000, fixed: 100 },
-      backlogs: { 10_000: 7, 100_000: 2, 1_000_000: 1, 5_000_000: 1 },
+      backlogs: { 10000: 7, 100000: 2, 1000000: 1, 5000000: 1 },
     },
   },
 
@@ -62,7 +62,8 @@ async function one(bench, sizes) {
 }
 
 function rates(runs, fixed, sizes) {
-  const secondsOf = (events) => median(runs.filter((run) => run.events === events).map((run) => run.seconds))
+  const secondsOf = (events) =>
+    median(runs.filter((run) => run.events === events).map((run) => run.seconds))
   const fixedSeconds = secondsOf(fixed)
   return Object.fromEntries(
     sizes.map((events) => [events, (events - fixed) / (secondsOf(events) - fixedSeconds)]),

@@ -28,7 +28,8 @@ export default {
 
   async run(bench) {
     const rounds = await bench.rounds(bench.everyone, (system) => one(bench, system))
-    const figure = (system, name) => rounded(summary(rounds.map((round) => round[system][name]))?.median)
+    const figure = (system, name) =>
+      rounded(summary(rounds.map((round) => round[system][name]))?.median)
     const both = (system) => ({ p50Ms: figure(system, 'p50Ms'), p99Ms: figure(system, 'p99Ms') })
     return {
       figures: {

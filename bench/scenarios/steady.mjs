@@ -7,17 +7,26 @@ const size = { connections: 4, perTransaction: 100 }
 
 export default {
   name: 'steady',
-  title: 'steady state: events/s produced (100 a transaction, 4 connections) and delivered together',
+  title:
+    'steady state: events/s produced (100 a transaction, 4 connections) and delivered together',
   weight: 38,
   sizes: {
     tiny: { ...size, rounds: 1, events: 500, peerEvents: {} },
     quick: {
       ...{ ...size, rounds: 3, events: 60_000 },
-      peerEvents: { 'pg-boss': 15_000, 'graphile-worker': 15_000, 'pg-transactional-outbox': 2_000 },
+      peerEvents: {
+        'pg-boss': 15_000,
+        'graphile-worker': 15_000,
+        'pg-transactional-outbox': 2_000,
+      },
     },
     full: {
       ...{ ...size, rounds: 5, events: 400_000 },
-      peerEvents: { 'pg-boss': 100_000, 'graphile-worker': 100_000, 'pg-transactional-outbox': 15_000 },
+      peerEvents: {
+        'pg-boss': 100_000,
+        'graphile-worker': 100_000,
+        'pg-transactional-outbox': 15_000,
+      },
     },
   },
 
@@ -41,14 +50,31 @@ async function one(bench, system) {
   return bench.with(system, {}, async (database) => {
     const { url } = database
     await bench.stage.checkpoint()
-    const task = { role: 'drain', system, backlogs: [{ url, events }], settings: bench.settings(system) }
+    const task = {
+      role: 'drain',
+      system,
+      backlogs: [{ url, events }],
+      settings: bench.settings(system),
+    }
     const worker = await started(task)
-    const produced = await measure({ role: 'produce', system, url, events, connections, perTransaction })
+    const produced = await measure({
+      role: 'produce',
+      system,
+      url,
+      events,
+      connections,
+      perTransaction,
+    })
     const [drained] = (await worker.result).runs
     await worker.exited
     await bench.check(system, { database, events })
     const seconds = (drained.settledMs - produced.startedMs) / 1_000
-    return { events, seconds, perSecond: events / seconds, producedMs: produced.endedMs - produced.startedMs }
+    return {
+      events,
+      seconds,
+      perSecond: events / seconds,
+      producedMs: produced.endedMs - produced.startedMs,
+    }
   })
 }
 

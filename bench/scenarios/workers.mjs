@@ -12,7 +12,8 @@ const settings = { concurrency: 4, batch: 25 }
 
 export default {
   name: 'workers',
-  title: 'workers: events/s of 1, 2, 4 processes on a sink with 20 ms a call (25 events, 4 calls at once)',
+  title:
+    'workers: events/s of 1, 2, 4 processes on a sink with 20 ms a call (25 events, 4 calls at once)',
   weight: 22,
   sizes: {
     tiny: { rounds: 1, events: 1_000, sinkMs: 20 },

@@ -20,11 +20,19 @@ export default {
     tiny: { rounds: 1, events: 500, warmEvents: 100, peerEvents: {}, peerRounds: 1 },
     quick: {
       ...{ rounds: 3, events: 50_000, warmEvents: 2_000, peerRounds: 1 },
-      peerEvents: { 'pg-boss': 15_000, 'graphile-worker': 15_000, 'pg-transactional-outbox': 1_000 },
+      peerEvents: {
+        'pg-boss': 15_000,
+        'graphile-worker': 15_000,
+        'pg-transactional-outbox': 1_000,
+      },
     },
     full: {
       ...{ rounds: 5, events: 500_000, warmEvents: 5_000, peerRounds: 3 },
-      peerEvents: { 'pg-boss': 100_000, 'graphile-worker': 100_000, 'pg-transactional-outbox': 10_000 },
+      peerEvents: {
+        'pg-boss': 100_000,
+        'graphile-worker': 100_000,
+        'pg-transactional-outbox': 10_000,
+      },
     },
   },
 
@@ -42,13 +50,18 @@ export default {
     }
     const dead = (name, which) =>
       summary(rounds.flatMap((round) => round[name]?.pinned[which] ?? []))?.max ?? null
-    const peer = (name) => [name, { ratio: ratioOf(name), deadTuples: dead(name, 'deadEverywhere') }]
+    const peer = (name) => [
+      name,
+      { ratio: ratioOf(name), deadTuples: dead(name, 'deadEverywhere') },
+    ]
     return {
       figures: {
         ratio: ratioOf(ours),
         deadTuples: dead(ours, 'deadInLog'),
         deadTuplesEverywhere: dead(ours, 'deadEverywhere'),
-        eventsPerSecond: rounded(summary(rounds.map((round) => round[ours].pinned.perSecond)).median),
+        eventsPerSecond: rounded(
+          summary(rounds.map((round) => round[ours].pinned.perSecond)).median,
+        ),
         peers: Object.fromEntries(bench.peers.map(peer)),
       },
       raw: { rounds },
@@ -79,6 +92,7 @@ async function one(bench, system, isPinned) {
 /** Holds a snapshot and a transaction id. */
 async function openTransaction(url) {
   const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
   await client.connect()
   await client.query('begin isolation level repeatable read')
   await client.query('select pg_current_xact_id(), count(*) from app.document')
@@ -89,5 +103,8 @@ async function deadTuples(system, database) {
   const { schema } = await describeSystem(system)
   const rows = await database.query(DEAD, [schema])
   const sum = (list) => list.reduce((total, { dead }) => total + dead, 0)
-  return { deadEverywhere: sum(rows), deadInLog: sum(rows.filter(({ name }) => appendOnly.test(name))) }
+  return {
+    deadEverywhere: sum(rows),
+    deadInLog: sum(rows.filter(({ name }) => appendOnly.test(name))),
+  }
 }

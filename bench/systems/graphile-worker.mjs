@@ -12,7 +12,8 @@ const ADD_MANY = `select from graphile_worker.add_jobs(
 
 let worker
 
-const quiet = () => new worker.Logger(() => (level, message) => level === 'error' && console.error(message))
+const quiet = () =>
+  new worker.Logger(() => (level, message) => level === 'error' && console.error(message))
 
 export default {
   name: 'graphile-worker',

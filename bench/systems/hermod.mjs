@@ -73,7 +73,8 @@ export default {
              (select count(*) from outbox.delivery)::int as exceptions`)
     const { logged, bytes, delivered, open, exceptions } = rows[0]
     const wanted = String(events * subscriptions)
-    if (logged === events && delivered === wanted && open === 0 && exceptions === 0 && bytes >= 400) return
+    if (logged === events && delivered === wanted && open === 0 && exceptions === 0 && bytes >= 400)
+      return
     throw new Error(`hermod did not deliver ${events} events: ${JSON.stringify(rows[0])}`)
   },
 }

@@ -102,14 +102,13 @@ function nextSteps(url) {
     : 'npm start -- --outage 5       search is away for 5 s, nothing is lost'
   const guide = 'docs/guides/first-event.md    the same in your own program'
   const command = statusCommand()
-  return [outage, ...(command ? [`DATABASE_URL=${url} ${command}`] : []), guide]
+  return [outage, `DATABASE_URL=${url} ${command}`, guide]
 }
 
-/** A fresh clone has no link to a program that was built after the install. */
+/** An install that was made before the program existed has no link to it. */
 function statusCommand() {
-  if (existsSync(new URL('node_modules/.bin/hermod', root))) return 'npx hermod status'
-  const program = 'packages/hermod/dist/cli/main.js'
-  return existsSync(new URL(program, root)) ? `node ${program} status` : undefined
+  const linked = existsSync(new URL('node_modules/.bin/hermod', root))
+  return linked ? 'npx hermod status' : 'node packages/hermod/bin/hermod.js status'
 }
 
 function listenToKeys() {

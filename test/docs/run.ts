@@ -1,5 +1,5 @@
 // Runs the sql and sh blocks of a page: sql against the page's database, sh in a scratch folder where
-// `npx hermod` is the command line of this repository.
+// `hermod` and `npx hermod` are the command line of this repository.
 
 import { execFile } from 'node:child_process'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -20,12 +20,18 @@ export async function runSql(text: string): Promise<void> {
 }
 
 const main = join(rootPath, 'packages', 'hermod', 'dist', 'cli', 'main.js')
-const npx = `#!/bin/sh\n[ "$1" = hermod ] || exit 127\nshift\nexec '${process.execPath}' '${main}' "$@"\n`
+const hermod = `exec '${process.execPath}' '${main}' "$@"\n`
+const programs = {
+  hermod: `#!/bin/sh\n${hermod}`,
+  npx: `#!/bin/sh\n[ "$1" = hermod ] || exit 127\nshift\n${hermod}`,
+}
 
 export async function runShell(text: string, fails: boolean): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'hermod-page-'))
-  writeFileSync(join(folder, 'npx'), npx)
-  chmodSync(join(folder, 'npx'), 0o755)
+  for (const [name, text] of Object.entries(programs)) {
+    writeFileSync(join(folder, name), text)
+    chmodSync(join(folder, name), 0o755)
+  }
   const env = { ...process.env, PATH: `${folder}${delimiter}${process.env.PATH}` }
   try {
     const ran = promisify(execFile)('/bin/sh', ['-e', '-c', text], { cwd: folder, env })

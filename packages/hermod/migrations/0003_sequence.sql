@@ -141,7 +141,7 @@ begin
     delete from outbox.scheduled s using due d where s.due = d.due and s.event_id = d.event_id
   ), logged as (
     insert into outbox.log (pos, event_id, hash, lane, kind)
-    select base + row_number() over (order by d.due, d.event_id), e.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, 0)
+    select base + row_number() over (order by d.due, d.event_id), e.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(e.type, e.aggregate_type))
       from due d
       join outbox.event e on e.id = d.event_id
       cross join lateral (select outbox.hash(e.aggregate_type, e.aggregate_id) as hash) h

@@ -139,6 +139,10 @@ export const catalogue = {
     says: 'A text search was asked for more than 24 hours of events.',
     fix: 'Give since and until at most 24 hours apart, or filter by aggregate instead.',
   },
+  HMD_DRAIN_TIMEOUT: {
+    says: 'Deliveries are still open after the time a test gave them.',
+    fix: 'Look at outbox.stats(): what is paused, held or retrying; or give drain a longer timeoutMs.',
+  },
   HMD_FIND_TIMEOUT: {
     says: 'The search took longer than its limit of 2 seconds.',
     fix: 'Narrow it: a shorter time range, a type or an aggregate.',

@@ -146,11 +146,16 @@ async function fixLanes(db: Database, lanes: number | undefined): Promise<void> 
         and not exists (select from outbox.step) and not exists (select from outbox.subscription) returning lanes`,
     [lanes],
   )
+  if (changed === undefined) await assertLanes(db, lanes)
+}
+
+/** Refuses a number of lanes that is not the one of the install. */
+export async function assertLanes(db: Database, lanes: number | undefined): Promise<void> {
+  if (lanes === undefined) return
   const [row] = await select(db, 'select lanes::text from outbox.setting')
-  if (changed === undefined && Number(row?.lanes) !== lanes) {
-    throw new HermodError(
-      'HMD_LANES_CHANGED',
-      `lanes is ${row?.lanes} since the install and cannot become ${lanes}`,
-    )
-  }
+  if (Number(row?.lanes) === lanes) return
+  throw new HermodError(
+    'HMD_LANES_CHANGED',
+    `lanes is ${row?.lanes} since the install and cannot become ${lanes}`,
+  )
 }

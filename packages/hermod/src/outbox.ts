@@ -12,7 +12,7 @@ import { assertSequencer } from './flow/sequence.ts'
 import { subscribe } from './flow/subscribe.ts'
 import { unwatch, type WatchOptions, watch } from './flow/watch.ts'
 import { once } from './inbox.ts'
-import { assertMigrated } from './migrate.ts'
+import { assertLanes, assertMigrated, type MigrateResult, migrate } from './migrate.ts'
 import {
   checkTogether,
   type OutboxOptions,
@@ -41,10 +41,16 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     this.db = this.#options.pool as unknown as Database
   }
 
+  /** Brings the schema up to date; safe from any number of processes at once. */
+  migrate(): Promise<MigrateResult> {
+    return migrate(this.db, { lanes: this.#options.lanes })
+  }
+
   /** Inside your transaction: `tx` is whatever your client library calls a transaction. */
   emit(tx: unknown, events: EventOf<D> | readonly EventOf<D>[]): Promise<bigint[]> {
-    const { events: definitions, clock } = this.#options
-    return emit(tx, events as NewEvent | readonly NewEvent[], definitions, clock())
+    const { events: known, clock, listener } = this.#options
+    const given = events as NewEvent | readonly NewEvent[]
+    return emit(tx, given, { known, nowMs: clock(), listener })
   }
 
   /** Locks aggregates until the transaction ends: lock, read, write, emit. */
@@ -109,6 +115,12 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   }: WorkerOptions & { deadlineMs?: number } = {}): Promise<void> {
     const worker = await this.#worker({ listen: false, ...options })
     await worker.once(deadlineMs)
+  }
+
+  /** Stops the workers of this process and closes the sinks. The pool is yours to end. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#workers].map((worker) => worker.stop()))
+    await Promise.all([...this.#subscriptions.values()].map(({ sink }) => sink.close?.()))
   }
 
   /** Tells workers here and elsewhere that something was committed. At most one hint at a time. */
@@ -204,6 +216,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     const { subscriptions: only } = options
     const served = only === undefined ? all : all.filter(({ name }) => only.includes(name))
     await assertMigrated(this.db)
+    await assertLanes(this.db, this.#options.lanes)
     await assertSequencer(this.db)
     for (const subscription of served) await subscribe(this.db, subscription)
     const { listener, random, events: definitions } = this.#options

@@ -111,7 +111,10 @@ function doubtful(outcome: Outcome): Outcome {
 export const OVERDUE = Symbol('overdue')
 
 /** Waits for the sink, but not for one that ignores its signal. */
-export async function settled<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | typeof OVERDUE> {
+export async function settled<T>(
+  promise: Promise<T>,
+  signal: AbortSignal,
+): Promise<T | typeof OVERDUE> {
   let timer: NodeJS.Timeout | undefined
   const abandoned = new Promise<typeof OVERDUE>((resolve) => {
     const wait = () => {

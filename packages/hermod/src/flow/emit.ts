@@ -6,6 +6,8 @@ import { asTx, type Tx } from '../clients/client.ts'
 import type { EventDefinitions } from '../define-events.ts'
 import { fromSqlState, HermodError } from '../errors.ts'
 import { type NewEvent, type PreparedEvent, prepareEvents } from '../event.ts'
+import { payloadBytesWarn } from '../payload.ts'
+import { type Listener, notify } from '../telemetry.ts'
 
 const EMIT = `select id::text as id from outbox.emit_many(
   $1::text::text[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::smallint[],
@@ -20,15 +22,21 @@ const LOCK_TIMEOUT = `select set_config('lock_timeout', $1::text, true) as value
 export const lockWaitMs = 10_000
 export const lockMax = 100
 
+export interface EmitOptions {
+  readonly known: EventDefinitions | undefined
+  readonly nowMs: number
+  readonly listener: Listener | undefined
+}
+
 /** Returns the ids, in the order of the events. */
 export async function emit(
   client: unknown,
   events: NewEvent | readonly NewEvent[],
-  known: EventDefinitions | undefined,
-  nowMs: number,
+  { known, nowMs, listener }: EmitOptions,
 ): Promise<bigint[]> {
   const tx = asTx(client)
   const prepared = prepareEvents(events, known, nowMs)
+  for (const event of prepared) if (event.bytes > payloadBytesWarn) warnLarge(event, listener)
   const [first] = prepared
   if (first === undefined) return []
   const alone = prepared.length === 1 && first.key === null
@@ -36,6 +44,11 @@ export async function emit(
     ? await query(tx, EMIT_ONE, scalars(first))
     : await query(tx, EMIT, parameters(prepared))
   return rows.map((row) => BigInt(row.id as string))
+}
+
+function warnLarge({ type, bytes }: PreparedEvent, listener: Listener | undefined): void {
+  const message = `${type} has a payload of ${bytes} bytes; above ${payloadBytesWarn} emit a reference`
+  notify(listener, 'warning', { code: 'HMD_PAYLOAD_LARGE', message })
 }
 
 function scalars(event: PreparedEvent): (string | null)[] {

@@ -3,7 +3,6 @@
  * Nothing that may be the destination's fault ever spends an event's attempts.
  */
 import type { HermodErrorCode } from '../errors.ts'
-import { parseRetryAfter } from './retry-after.ts'
 import {
   delivered,
   misconfigured,
@@ -15,6 +14,7 @@ import {
   unavailable,
   unknown,
 } from './outcome.ts'
+import { parseRetryAfter } from './retry-after.ts'
 
 export interface MappingOptions {
   /** Events in the call: a batch is split before anything in it is rejected. */

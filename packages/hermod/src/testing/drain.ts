@@ -36,7 +36,7 @@ export async function drain(
     if (numbered && row?.open === '0' && (installed || row.served === 'true')) return
     if (performance.now() > untilMs) {
       throw new HermodError(
-        'HMD_FIND_TIMEOUT',
+        'HMD_DRAIN_TIMEOUT',
         `${row?.open} deliveries are still open after ${timeoutMs} ms`,
       )
     }

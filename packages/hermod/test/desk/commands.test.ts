@@ -124,9 +124,12 @@ describe('retry', () => {
   })
 
   it('several dead letters of one aggregate go out in order, the later ones blocked until then', async () => {
-    let mood: 'dead' | 'retry' | 'fine' = 'dead'
-    const answer = () => (mood === 'dead' ? rejected() : mood === 'retry' ? retry() : undefined)
-    const s = await stage(db, { chain: { answer, retry: { baseMs: 1, capMs: 1, jitter: 0 } } })
+    let mood: 'dead' | 'first fails' | 'fine' = 'dead'
+    const answer = ({ payload }: { payload: unknown }) => {
+      if (mood === 'dead') return rejected()
+      return mood === 'first fails' && (payload as { n: number }).n === 0 ? retry() : undefined
+    }
+    const s = await stage(db, { chain: { answer } })
     const ids = await s.emit(...docs('c', 'c', 'c'))
     await s.work('chain')
     const words = async () => (await Promise.all(ids.map((id) => s.words(id)))).map((w) => w.chain)
@@ -134,7 +137,12 @@ describe('retry', () => {
     // The last first: it must wait for the others all the same.
     for (const id of [...ids].reverse()) await s.outbox.retry('chain', await s.positionOf(id), BY)
     expect(await words()).toEqual(['retrying', 'blocked', 'blocked'])
+    mood = 'first fails'
+    await s.work('chain')
+    expect(await words()).toEqual(['retrying', 'blocked', 'blocked'])
+    expect(accepted(s.sinks.chain)).toEqual([])
     mood = 'fine'
+    await s.outbox.retry('chain', await s.positionOf(ids[0]), BY)
     await s.work('chain')
     expect(accepted(s.sinks.chain)).toEqual([0, 1, 2])
     expect(await words()).toEqual(['delivered', 'delivered', 'delivered'])

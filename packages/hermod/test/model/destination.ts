@@ -55,10 +55,6 @@ export class Destination implements Sink {
     return v
   }
 
-  heal(): void {
-    this.#plans.clear()
-  }
-
   async deliver(events: readonly OutboxEvent[], context: DeliveryContext): Promise<Outcome[]> {
     const failed = new Set<string>()
     const outcomes: Outcome[] = []
@@ -98,8 +94,12 @@ export class Destination implements Sink {
 
   /** May this version be a dead letter? Only if it was refused, or its attempts are spent. */
   mayDie(id: string, v: number): boolean {
-    const name = `${id}@${v}`
-    return this.refused.has(name) || (this.spent.get(name) ?? 0) >= this.policy.attemptsMax
+    if (this.refused.has(`${id}@${v}`)) return true
+    // A newer state that takes a row over takes the attempts over too.
+    const first = this.policy.coalesce === 'latest' ? 1 : v
+    let spent = 0
+    for (let n = first; n <= v; n++) spent += this.spent.get(`${id}@${n}`) ?? 0
+    return spent >= this.policy.attemptsMax
   }
 
   /** What is wrong with the order of what arrived so far; `dead` are the versions given up. */

@@ -1,8 +1,13 @@
 // The rest of upkeep: pruning, statistics, sizes of leaves, turns, the worker that runs it.
 
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
 import { expect } from 'vitest'
 import { defineCase, exerciseCases } from '../../../../test/support/case.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
+import { workerOptions } from '../../src/options.ts'
 import { dayMs, emitMany, leafName, numberAll, setup, tinyLeaves } from './cases/leaves.ts'
 
 const small = defineCase('small leftovers go when they are old, not before', async (env) => {
@@ -134,4 +139,35 @@ const worker = defineCase('a worker runs it, and stops it', async ({ db, engine 
   expect(leaves.length).toBeGreaterThanOrEqual(2)
 })
 
-exerciseCases([small, cursors, attempts, frozen, sizes, turns, worker], { ownCluster: false })
+const asWorker = defineCase('the worker role may do all of it', async (env) => {
+  const { db, engine } = env
+  const { clock, outbox, sink } = await setup(env)
+  const roles = await engine.load<typeof import('../../src/desk/roles.ts')>('desk/roles.ts')
+  const { Upkeep } =
+    await engine.load<typeof import('../../src/worker/upkeep.ts')>('worker/upkeep.ts')
+  await tinyLeaves(db)
+  outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
+  await emitMany(db, 35)
+  await engine.testing.drain(outbox)
+  await clock.advance(8 * dayMs)
+  const prefix = `upkeep_${process.pid}`
+  const { worker: role } = await roles.installRoles(db.pool, { prefix })
+  const pool = new pg.Pool({ connectionString: db.url, options: `-c role=${role}` })
+  const folder = await mkdtemp(join(tmpdir(), 'hermod-test-'))
+  const errors: unknown[] = []
+  const options = workerOptions({ retention: { archive: { folder } } })
+  const upkeep = new Upkeep(pool, options, { error: ({ error }) => void errors.push(error) })
+  await upkeep.once()
+  expect(errors).toEqual([])
+  expect(upkeep.last?.emptied).toContain(leafName('event', 1))
+  await upkeep.once()
+  expect(upkeep.last?.dropped).toContain(leafName('event', 1))
+  await pool.end()
+  await rm(folder, { recursive: true })
+  for (const name of ['producer', 'worker', 'reader', 'admin'])
+    await db.query(`drop owned by ${prefix}_${name}; drop role ${prefix}_${name}`)
+})
+
+exerciseCases([asWorker, small, cursors, attempts, frozen, sizes, turns, worker], {
+  ownCluster: false,
+})

@@ -1,0 +1,69 @@
+/** Every figure by its name, what it is held against, and how it is written. */
+
+const number = (value) => (value >= 1_000 ? Math.round(value).toLocaleString('en') : String(value))
+const times = (value) => `${number(value)} ×`
+const atLeast = (bound) => ({ meets: (value) => value >= bound, target: `≥ ${bound}` })
+const atMost = (bound) => ({ meets: (value) => value <= bound, target: `≤ ${bound}` })
+
+/** The least of a figure by peer: ahead of the best of them is ahead of all. */
+const least = (byPeer) => {
+  const values = Object.values(byPeer ?? {}).filter((value) => value !== null)
+  return values.length > 0 ? Math.min(...values) : null
+}
+const leastOf = (pick) => (byPeer) =>
+  least(
+    Object.fromEntries(Object.entries(byPeer ?? {}).map(([name, value]) => [name, pick(value)])),
+  )
+
+export const targets = [
+  row(
+    'emit.vsPlain',
+    'transactions/s with emit, against the same transaction without',
+    atLeast(0.9),
+  ),
+  row('emit.vsPeers', 'transactions/s, against the best peer', atLeast(1.3), {
+    of: least,
+    as: times,
+  }),
+  row('bulk.vsRaw', 'events/s of bulk emit, against a bare insert of the same bytes', atLeast(0.7)),
+  row('drain.vsPeers', 'events/s drained, against the best peer', atLeast(5), {
+    of: least,
+    as: times,
+  }),
+  row('drain.vsScan', 'events/s drained, against a bare keyset scan', atLeast(0.5)),
+  row('steady.eventsPerSecond', 'events/s produced and delivered on the same cores', {}),
+  row('steady.vsPeers', 'the same, against the best peer', atLeast(3), { of: least, as: times }),
+  row('latency.p50Ms', 'ms from commit to acknowledged at 1,000/s, median', atMost(5)),
+  row('latency.p99Ms', 'the same, 99th percentile', atMost(30)),
+  row('latency.backlogP99', 'events waiting meanwhile, 99th percentile', atMost(99)),
+  row('latency.peers', 'ms, median of the best peer', {}, { of: leastOf((peer) => peer.p50Ms) }),
+  row('growth.ratio', 'drain rate over backlogs of 10k to 1M, slowest/fastest', atLeast(0.85)),
+  row('xmin.ratio', 'drain rate under a pinned xmin, against without', atLeast(0.9)),
+  row('xmin.deadTuples', 'dead tuples in event and log meanwhile', atMost(0)),
+  row('fanout.emitRatio', 'emit with 16 subscriptions, against 1', atLeast(0.97)),
+  row('fanout.totalRatio', 'total delivered/s to 16 subscriptions, against 1', atLeast(2), {
+    as: times,
+  }),
+  row('workers.speedup', '4 worker processes on a slow sink, against 1', atLeast(3.5), {
+    as: times,
+  }),
+  row('cost.walBytes', 'bytes of WAL per event', {}),
+  row('cost.peers', 'the same of the best peer', {}, { of: leastOf((peer) => peer.walBytes) }),
+  row('cost.tableBytes', 'bytes of tables and indexes per event', {}),
+  row('cost.rssMb', 'MB of memory of a worker before a backlog of 1M', atMost(160)),
+]
+
+function row(name, says, bound, { of = (value) => value, as = number } = {}) {
+  return { name, says, of, as, target: bound.target ?? '', meets: bound.meets }
+}
+
+/** `{ says, value, target, verdict }` of every figure that was measured. */
+export function judged(figures) {
+  return targets.flatMap(({ name, says, of, as, target, meets }) => {
+    const [scenario, figure] = name.split('.')
+    const value = of(figures[scenario]?.[figure] ?? null)
+    if (value === null || value === undefined) return []
+    const verdict = meets === undefined ? '' : meets(value) ? 'met' : 'missed'
+    return [{ name, says, value: as(value), target, verdict }]
+  })
+}
