@@ -82,7 +82,6 @@ export class Worker {
     const cut = setTimeout(() => this.#abort.abort(), deadlineMs)
     try {
       await this.#registry.beat()
-      await this.#upkeep?.once()
       let worked = true
       while (worked && performance.now() < untilMs) {
         const numbered = await this.#sequencer.all(untilMs)
@@ -93,6 +92,8 @@ export class Worker {
         for (const turn of turns) if (turn.status === 'rejected') throw turn.reason
         worked = numbered > 0 || turns.some((turn) => turn.status === 'fulfilled' && turn.value)
       }
+      // Delivery comes first; upkeep gets what is left of the time.
+      if (performance.now() < untilMs) await this.#upkeep?.once()
     } finally {
       clearTimeout(cut)
       await Promise.all(this.#loops.map((loop) => loop.end()))
