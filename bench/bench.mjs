@@ -62,15 +62,11 @@ export class Bench {
   /** Drains a backlog in a process that has drained a small one before. */
   async drainWarm(system, database, events, options = {}) {
     const { warmEvents } = this.size
-    return this.with(system, { events: warmEvents }, (warm) =>
-      this.drain(
-        system,
-        [
-          { database: warm, events: warmEvents, ...options.backlog },
-          { database, events, ...options.backlog },
-        ],
-        options.task,
-      ),
-    )
+    const backlog = { database, events, ...options.backlog }
+    if (warmEvents === 0) return this.drain(system, [backlog], options.task)
+    return this.with(system, { events: warmEvents }, (warm) => {
+      const first = { ...backlog, database: warm, events: warmEvents }
+      return this.drain(system, [first, backlog], options.task)
+    })
   }
 }

@@ -39,6 +39,10 @@ async function main() {
     const figures = await runAll(stage, about)
     if (!options.json) printVerdicts(figures)
     else console.log(JSON.stringify(complete(figures, about)))
+  } catch (error) {
+    clearProgress()
+    console.error(error.message)
+    process.exitCode = 1
   } finally {
     clearProgress()
     await stage.close()
@@ -99,6 +103,7 @@ async function runOne(scenario, stage, about, untilMs) {
   const bench = new Bench({ stage, peers, size, settings: about.settings, untilMs, say })
   const { figures, raw } = await scenario.run(bench)
   const seconds = (performance.now() - startedMs) / 1_000
+  await stage.forget()
   const rounds = raw.rounds.length
   if (options.keep) keep(options.mode, name, { ...about, size, seconds, figures, raw })
   if (!options.json) printScenario({ title, size, figures, rounds })

@@ -13,6 +13,8 @@ export const serverSettings = {
   checkpoint_timeout: '1h',
 }
 
+const forgetEvents = 10_000
+
 /** Not durable only where figures mean nothing: in a smoke run. */
 export async function openStage({ durable = true } = {}) {
   const postgres = await startPostgres({ durable, settings: serverSettings })
@@ -34,27 +36,47 @@ class Stage {
     return this.#postgres.version
   }
 
-  /** A database with the system installed; `events`: and this backlog committed. */
+  /**
+   * A database with the system installed; `events`: and this backlog committed. It is cloned page by
+   * page through the buffers, so it is as warm as one that was just written.
+   */
   async database(system, { events = 0 } = {}) {
     const name = `bench_${++this.#count}`
-    await this.#admin.query(`create database ${name} template ${await this.#template(system)}`)
-    const database = new Database(this.#admin, name, this.#postgres.url(name))
-    if (events > 0) await this.fill(system, database, events)
-    return database
+    await this.#clone(name, await this.#template(system, events))
+    return new Database(this.#admin, name, this.#postgres.url(name))
+  }
+
+  async #clone(name, template) {
+    await this.#admin.query(`create database ${name} template ${template} strategy wal_log`)
   }
 
   fill(system, { url }, events, from = 1) {
     return measure({ role: 'fill', system, url, events, from })
   }
 
-  async #template(system) {
-    if (!this.#templates.has(system)) {
-      const name = `template_${system.replaceAll('-', '_')}`
-      await this.#admin.query(`create database ${name}`)
-      await measure({ role: 'install', system, url: this.#postgres.url(name) })
-      this.#templates.set(system, name)
+  async #template(system, events) {
+    const name = `template_${system.replaceAll('-', '_')}${events > 0 ? `_${events}` : ''}`
+    if (!this.#templates.has(name)) {
+      this.#templates.set(name, events)
+      const url = this.#postgres.url(name)
+      if (events === 0) {
+        await this.#admin.query(`create database ${name}`)
+        await measure({ role: 'install', system, url })
+      } else {
+        await this.#clone(name, await this.#template(system, 0))
+        await this.fill(system, { url }, events)
+      }
     }
-    return this.#templates.get(system)
+    return name
+  }
+
+  /** The large backlogs are not needed by the next scenario. */
+  async forget() {
+    for (const [name, events] of this.#templates) {
+      if (events < forgetEvents) continue
+      await this.#admin.query(`drop database ${name} with (force)`)
+      this.#templates.delete(name)
+    }
   }
 
   /** What is dirty is written now, before the clock starts. */

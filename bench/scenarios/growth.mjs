@@ -11,7 +11,7 @@ export default {
   title: 'growth: events/s of a drain by size of the backlog',
   weight: 20,
   sizes: {
-    tiny: { rounds: 1, warmEvents: 100, fixed: 10, backlogs: { 200: 1, 500: 1 } },
+    tiny: { rounds: 1, warmEvents: 10, fixed: 10, backlogs: { 200: 1, 500: 1 } },
     quick: { rounds: 3, warmEvents: 5_000, fixed: 100, backlogs: { 10000: 4, 100000: 1 } },
     full: {
       ...{ rounds: 5, warmEvents: 20_000, fixed: 100 },

@@ -17,7 +17,7 @@ export default {
   title: 'pinned xmin: drain while a transaction stays open, against the same without',
   weight: 30,
   sizes: {
-    tiny: { rounds: 1, events: 500, warmEvents: 100, peerEvents: {}, peerRounds: 1 },
+    tiny: { rounds: 1, events: 500, warmEvents: 0, peerEvents: {}, peerRounds: 1 },
     quick: {
       ...{ rounds: 3, events: 50_000, warmEvents: 2_000, peerRounds: 1 },
       peerEvents: {

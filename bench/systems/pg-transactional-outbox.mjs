@@ -65,7 +65,9 @@ export default {
     const store = library.initializeMessageStorage(config, library.getDisabledLogger())
     return {
       // It has no bulk form: one insert a message.
-      enqueue: (client, items) => Promise.all(items.map((item) => store(message(item), client))),
+      async enqueue(client, items) {
+        for (const item of items) await store(message(item), client)
+      },
       committed() {},
       async end() {},
     }

@@ -27,8 +27,9 @@ const CHAOS = `
     end loop;
   end $$;`
 
+/** Progress, with the seconds since the start. */
 export function say(text) {
-  process.stderr.write(`${text}\n`)
+  process.stderr.write(`${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${text}\n`)
 }
 
 export async function openStage(options, setup) {
@@ -149,6 +150,7 @@ export async function drain(stage) {
 
 export async function stopWorkers(stage) {
   await Promise.all(stage.workers.map((worker) => worker.ask('stop')))
+  say('workers stopped')
 }
 
 export async function closeStage(stage, keep) {

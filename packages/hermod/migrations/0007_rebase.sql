@@ -40,7 +40,7 @@ $$;
 -- The auditor: events the last finished window had to number that are neither in the log nor filed. Without `full`
 -- only those of the windows since the last audit; their positions lie above the audited one.
 create function outbox.count_missing(is_full boolean, out missing bigint, out first_id bigint, out step_id bigint)
-language plpgsql as $$
+language plpgsql stable as $$
 declare
   last  outbox.step;
   seen  outbox.audited;

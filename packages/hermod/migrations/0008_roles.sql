@@ -38,7 +38,7 @@ create function outbox.may_execute(role text, name text, volatility "char", defi
 language sql immutable parallel safe
 return case role
   when 'producer' then name in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'lock')
-  when 'reader' then name = 'clock' or (volatility <> 'v' and not definer)
+  when 'reader' then name in ('clock', 'retention_report') or (volatility <> 'v' and not definer)
   when 'worker' then name not in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'rebase', 'rolled_back', 'lock_events', 'fence_off', 'apply_grants')
   else name not in ('lock_events', 'fence_off') end;
 
@@ -61,6 +61,9 @@ begin
             where p.pronamespace = 'outbox'::regnamespace and outbox.may_execute(role, p.proname, p.provolatile, p.prosecdef) loop
     execute format('grant execute on function %s to %s', x.call, name);
   end loop;
+  if role <> 'producer' then
+    execute format('grant select on all sequences in schema outbox to %s', name);
+  end if;
   if role in ('worker', 'admin') then
     execute format('grant usage on sequence outbox.attempt_id to %s', name);
   end if;

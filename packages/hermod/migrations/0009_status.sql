@@ -15,14 +15,14 @@ $$;
 -- The log row of an event, through the BRIN index on event_id: a few pages a partition.
 create function outbox.log_of(of_event bigint, out pos bigint, out lane smallint, out hash integer)
 language sql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_indexscan = off set enable_indexonlyscan = off set jit = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_indexscan = off set enable_indexonlyscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   select g.pos, g.lane, g.hash from outbox.log g where g.event_id = of_event limit 1
 $$;
 
 -- The log row at a position.
 create function outbox.log_at(of_pos bigint) returns setof outbox.log
 language sql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   select g.* from outbox.setting t
    cross join lateral generate_series(0, t.lanes - 1) i
    cross join lateral (select * from outbox.log g where g.lane = i and g.pos = of_pos) g limit 1
@@ -33,7 +33,7 @@ $$;
 create function outbox.whereabouts(of_id bigint, of_xid xid8, of_not_before timestamptz,
   out stage text, out pos bigint, out lane smallint, out hash integer)
 language plpgsql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   last outbox.step;
 begin
@@ -60,7 +60,7 @@ end $$;
 -- is being sent. Ledger sinks know exactly, by their rows.
 create function outbox.batch_end(s outbox.subscription, of_lane smallint, after bigint) returns bigint
 language plpgsql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   n integer := coalesce((s.definition -> 'batch' ->> 'count')::integer, 100);
 begin
@@ -84,7 +84,7 @@ create function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint
 returns table (subscription text, lane smallint, state text, attempts integer, next_attempt_at timestamptz, first_failed_at timestamptz,
   updated_at timestamptz, code text, blocked_by_pos bigint)
 language sql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   select s.name, l.lane, case
            when d.state = 'sending' then 'processing'
            when h.pos is not null and (d.state = 'pending' or (d.state = 'retrying' and not s.coalesced)) then 'blocked'
@@ -132,7 +132,7 @@ select d.event_id, d.pos, d.subscription, case d.state when 'sending' then 'proc
 -- Committed and not numbered yet, by kind; `rows_max` bounds what is looked at.
 create function outbox.unnumbered(rows_max integer) returns table (type text, aggregate_type text, count bigint)
 language plpgsql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   last   outbox.step;
   lower  pg_snapshot;
@@ -157,7 +157,7 @@ end $$;
 create function outbox.lag_of(sub text, scan_max integer, out head bigint, out cursor_pos bigint, out delivered bigint,
   out past bigint, out processing bigint, out estimated boolean, out oldest_pos bigint)
 language plpgsql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   s     outbox.subscription;
   lanes integer;
@@ -214,7 +214,7 @@ end $$;
 -- What is held behind open rows of its aggregate: events without a row, at or below the cursor, and `waiting` rows.
 create function outbox.blocked_of(sub text, scan_max integer, out blocked bigint, out waiting bigint, out waiting_pending bigint, out estimated boolean)
 language plpgsql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   s outbox.subscription;
   u record;
@@ -254,7 +254,7 @@ end $$;
 -- Deliveries since a moment, from the calls.
 create function outbox.rates(since timestamptz) returns table (subscription text, delivered bigint, failed bigint)
 language sql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_indexscan = off set jit = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_indexscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   select a.subscription, sum(a.delivered + a.superseded), sum(a.failed) from outbox.attempt a
    where a.started_at > since and a.pos is null and not a.dry_run group by 1
 $$;

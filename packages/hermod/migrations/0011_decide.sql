@@ -11,7 +11,7 @@ returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, v
   names text, aggregate_id text, key text, headers json, payload json)
 language sql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off as $$
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   with due as materialized (
     select d.* from outbox.delivery d
      where d.subscription = (s).name and d.lane = any (lanes) and d.next_attempt_at <= now
@@ -38,7 +38,7 @@ $$;
 create function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) returns bigint
 language sql stable
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off as $$
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   select g.pos
     from outbox.setting t
    cross join lateral outbox.cursor_of((d).subscription, (d).lane) c

@@ -54,6 +54,7 @@ const BOUNDED = [
   'set local enable_hashjoin = off',
   'set local enable_mergejoin = off',
   'set local jit = off',
+  'set local max_parallel_workers_per_gather = 0',
 ].join('; ')
 
 export async function find(

@@ -8,6 +8,8 @@ const RENEW = `select lane::text from outbox.renew($1, $2, $3::smallint[], $4::b
 const RELEASE = `select lane::text from outbox.release($1, $2, $3::smallint[], $4::bigint[]) as lane`
 const HELD = `select lane::text, pos::text from outbox.held($1, $2, $3::smallint[], $4::bigint[])`
 
+const OWNED = `select lane::text, fence::text from outbox.lane where subscription = $1 and owner = $2`
+
 export interface Leased {
   readonly lane: number
   readonly fence: bigint
@@ -42,6 +44,12 @@ export async function held(
 ): Promise<Map<number, bigint>> {
   const rows = await select(db, HELD, [subscription, owner, ...columns(lanes)])
   return new Map(rows.map((row) => [Number(row.lane), BigInt(row.pos as string)]))
+}
+
+/** Everything the database thinks this owner holds. */
+export async function owned(db: Database, subscription: string, owner: string): Promise<Leased[]> {
+  const rows = await select(db, OWNED, [subscription, owner])
+  return rows.map((row) => ({ lane: Number(row.lane), fence: BigInt(row.fence as string) }))
 }
 
 function columns(lanes: readonly Leased[]): [number[], string[]] {

@@ -4,7 +4,7 @@
  * statement was sent, so they always end before the database's lease does.
  */
 import { claim } from '../flow/claim.ts'
-import { held, release, renew } from '../flow/lease.ts'
+import { held, owned, release, renew } from '../flow/lease.ts'
 import { notify } from '../telemetry.ts'
 import { HeldLane } from './lane.ts'
 import type { Station } from './station.ts'
@@ -13,6 +13,9 @@ import type { Station } from './station.ts'
 const idleMs = 2_000
 /** While some lanes are held, further ones are looked for this often. */
 const claimEveryMs = 500
+
+/** The claim loops of one subscription in one worker: they share its name as owner. */
+const loopsOf = new WeakMap<Station, Set<Leases>>()
 
 export class Leases {
   lanes: HeldLane[] = []
@@ -26,6 +29,8 @@ export class Leases {
   constructor(station: Station, share: () => number) {
     this.#station = station
     this.#share = share
+    const loops = loopsOf.get(station) ?? new Set()
+    loopsOf.set(station, loops.add(this))
   }
 
   /** Milliseconds all lanes are certainly ours. */
@@ -105,6 +110,20 @@ export class Leases {
       lane.rewind()
     }
     this.#dropOthers(lanes, found)
+  }
+
+  /**
+   * A claim whose answer was lost, or a release that failed, leaves lanes that nobody here serves;
+   * they need not wait for their lease to end.
+   */
+  async releaseForgotten(): Promise<void> {
+    const { db, subscription, owner } = this.#station
+    const served = [...(loopsOf.get(this.#station) ?? [])].flatMap(({ lanes }) => lanes)
+    const ours = await owned(db, subscription.name, owner)
+    const isServed = (lane: number, fence: bigint) =>
+      served.some((one) => one.lane === lane && one.fence === fence)
+    const forgotten = ours.filter(({ lane, fence }) => !isServed(lane, fence))
+    await release(db, subscription.name, owner, forgotten)
   }
 
   #dropOthers(lanes: readonly HeldLane[], kept: { has(lane: number): boolean }): void {

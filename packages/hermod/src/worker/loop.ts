@@ -140,6 +140,9 @@ export class Loop {
     // A new fence: what a ledger was sending when the answer was lost becomes `unknown`.
     if (this.#station.subscription.ledger) await this.#leases.giveBack()
     else await this.#leases.ask()
+    await this.#leases.releaseForgotten()
+    // A refusal may mean another mode or revision than we think.
+    await this.#station.refresh()
     this.#doubt = false
   }
 

@@ -187,6 +187,13 @@ describe('with a database', slow, () => {
     expect((await onDb('dead', 'retry', 'search', '999999')).err).toMatch(/HMD_DELIVERY_UNKNOWN/)
   })
 
+  it('doctor: named checks, each with what to do', async () => {
+    const { code, out } = await onDb('doctor', '--json')
+    const { ok, checks } = JSON.parse(out)
+    expect(checks.map(({ name }: { name: string }) => name)).toContain('migrations')
+    expect(code).toBe(ok ? 0 : 1)
+  })
+
   it('rebase without a terminal needs --yes', async () => {
     expect(await onDb('rebase')).toMatchObject({ code: 2, out: '' })
   })

@@ -72,7 +72,7 @@ describe('the catalogue', () => {
   it('takes no SQL text: functions that execute text quote what they put into it', async () => {
     const rows = await db.query(`
       select p.proname as name from pg_proc p where p.pronamespace = 'outbox'::regnamespace
-         and p.prosrc ~* '\\mexecute\\M' and p.prosrc !~* '\\mexecute (format\\(|function)'`)
+         and p.prosrc ~* '\\mexecute\\s+(?!format\\(|function |on )'`)
     expect(rows).toEqual([])
   })
 })
@@ -117,8 +117,11 @@ describe('a producer', () => {
     ['a rebase', `select outbox.rebase('r', 'me', null)`],
     ['other keys', 'select key from outbox.idempotency'],
     ['a table in the schema', 'create table outbox.mine (n int)'],
-    ['another clock', `create or replace function outbox.clock() returns timestamptz language sql
-        return now()`],
+    [
+      'another clock',
+      `create or replace function outbox.clock() returns timestamptz language sql
+        return now()`,
+    ],
   ])('is refused %s', async (_, sql) => {
     await expect(producer.query(sql)).rejects.toMatchObject({ code: '42501' })
   })
@@ -151,6 +154,7 @@ describe('the other roles', () => {
     expect(sink.accepted.length).toBeGreaterThan(0)
     const worker = await outbox.start()
     await worker.stop()
+    await owner.query(`delete from outbox.subscription where name = 'all'`)
     const refused = [EVENT, 'delete from outbox.event', 'update outbox.log set lane = 1']
     for (const sql of [...refused, `select outbox.rebase('r', 'me', null)`]) {
       await expect(pool.query(sql), sql).rejects.toMatchObject({ code: '42501' })

@@ -1,19 +1,7 @@
 /** `hermod doctor`: checks everything without starting anything. */
-import type { Database } from '../../database.ts'
-import { type Command, type Context, flagOf, usage } from '../command.ts'
+import { type DoctorResult, doctor } from '../../desk/doctor.ts'
+import { type Command, type Context, flagOf } from '../command.ts'
 import { withDatabase } from '../connect.ts'
-
-/** One named check: what was looked at, how it is, what to do. */
-interface Check {
-  readonly name: string
-  readonly state: string
-  readonly says: string
-  readonly fix?: string | null
-}
-
-interface Doctor {
-  doctor(db: Database, options: { full: boolean }): Promise<{ readonly checks: readonly Check[] }>
-}
 
 export const command: Command = {
   name: 'doctor',
@@ -23,34 +11,23 @@ export const command: Command = {
   options: {
     full: { type: 'boolean', says: 'look at every event, not only those since the last audit' },
   },
-  notes: ['Exits 0 when everything is well, 1 when something should be fixed.'],
+  notes: ['Exits 0 when nothing failed (there may be warnings), 1 when something must be fixed.'],
   run: (context) =>
-    withDatabase(context, async (db) => {
-      const { doctor } = await load()
-      return print(context, await doctor(db, { full: flagOf(context, 'full') }))
-    }),
+    withDatabase(context, async (db) =>
+      print(context, await doctor(db, { full: flagOf(context, 'full') })),
+    ),
 }
 
-async function load(): Promise<Doctor> {
-  const file: string = '../../desk/doctor.ts'
-  try {
-    return (await import(file)) as Doctor
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw usage('doctor is not part of this build', 'Use hermod status.')
-  }
-}
-
-function print({ terminal }: Context, found: { readonly checks: readonly Check[] }): number {
-  const bad = found.checks.filter(({ state }) => state !== 'ok')
+function print({ terminal }: Context, found: DoctorResult): number {
+  const open = found.checks.filter(({ ok }) => !ok)
   if (terminal.json) terminal.document(found)
   else {
     terminal.table(
-      ['check', 'state', 'says'],
-      found.checks.map(({ name, state, says }) => [name, state, says]),
+      ['check', 'level', 'says'],
+      found.checks.map(({ name, level, says }) => [name, level, says]),
     )
-    for (const { name, fix } of bad) if (fix) terminal.data(`${name}: ${fix}`)
+    for (const { name, fix } of open) if (fix) terminal.data(`\n${name}: ${fix}`)
   }
-  terminal.say(bad.length === 0 ? 'All is well.' : `${bad.length} to look at.`)
-  return bad.length === 0 ? 0 : 1
+  terminal.say(open.length === 0 ? 'All is well.' : `${open.length} to look at.`)
+  return found.ok ? 0 : 1
 }

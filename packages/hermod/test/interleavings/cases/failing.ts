@@ -96,10 +96,12 @@ export const deadHead = defineCase('dead-head', async (env) => {
   await outbox.runOnce(quiet)
   expect(versionsOf(sink, 'a'), 'followers of a dead letter').toEqual([2, 3])
   expect(await s.rows()).toEqual(['a@1 dead 2'])
-  // An operator tries it again: what was delivered since follows it, so the newest state is last.
-  await s.db.query(
-    `update outbox.delivery set state = 'retrying', attempts = 0, next_attempt_at = outbox.clock() where state = 'dead'`,
-  )
+  // An operator tries it again: refused, as newer state is outside; forced, that state follows it.
+  const { retry } = await env.engine.load<typeof import('../../../src/desk/retry.ts')>('desk/retry.ts')
+  const by = { actor: 'ann', reason: 'repaired' }
+  const refused = retry(s.db.pool as never, 'all', 1, by).catch((error) => error.code)
+  expect(await refused, 'a retry that would undo newer state').toMatch(/^HMD_/)
+  await retry(s.db.pool as never, 'all', 1, { ...by, force: true })
   await s.change('a')
   await outbox.runOnce(quiet)
   expect(versionsOf(sink, 'a').at(-1), 'the last state after the retry').toBe(4)

@@ -227,3 +227,20 @@ export const ownLaneAgain = defineCase('lease-expiry: its own lane again', async
   expect(versionsOf(sink, 'a'), 'versions sent').toEqual([1, 2, 3, 4])
   await holds(s.db, 'I7', 'I8')
 })
+
+/** The answer of a claim is lost: its lanes do not wait for the lease to end. */
+export const claimCut = defineCase('claim-answer-cut', async (env) => {
+  const s = await stage(env)
+  const sink = env.engine.testing.memorySink()
+  const watched = new WatchedPool(s.db.pool)
+  let cuts = 0
+  watched.after = (text) => {
+    if (text.includes('outbox.claim(') && cuts++ === 0)
+      throw Object.assign(new Error('Connection terminated unexpectedly'), { code: '08006' })
+  }
+  await s.change('a')
+  const worker = await s.outbox(sink, { pool: watched }).start({ ...quiet, concurrency: 1 })
+  await eventually(() => sink.accepted.length === 1, { timeoutMs: 5_000, what: 'the lane of a lost claim' })
+  await worker.stop()
+  expect(await s.held(), 'lanes still held').toBe(0)
+})

@@ -1,0 +1,33 @@
+/** The words a doctor's check is written in: how bad, what it says, what to do. */
+import type { Database } from '../database.ts'
+
+export type Level = 'ok' | 'warn' | 'fail'
+
+export interface Check {
+  readonly name: string
+  readonly ok: boolean
+  readonly level: Level
+  readonly says: string
+  readonly fix?: string
+}
+
+/** What a check found; nothing = ok. */
+export interface Finding {
+  readonly level: Level
+  readonly says: string
+  readonly fix?: string | undefined
+}
+
+export interface DoctorOptions {
+  /** Audit the whole log, not only what was numbered since the last audit. */
+  readonly full?: boolean
+}
+
+export interface Examination {
+  readonly name: string
+  look(db: Database, options: DoctorOptions): Promise<Finding>
+}
+
+export const well = (says: string): Finding => ({ level: 'ok', says })
+export const warn = (says: string, fix: string): Finding => ({ level: 'warn', says, fix })
+export const bad = (says: string, fix: string): Finding => ({ level: 'fail', says, fix })
