@@ -7,6 +7,9 @@ import { schemaDump } from './support/schema-dump.ts'
 
 const db = useDatabase()
 
-it('the schema is the one in test/schema.sql', async () => {
+it('the schema is the one in test/schema.sql', async ({ skip }) => {
+  const [server] = await db.query(`select current_setting('server_version_num')::int / 10000 as v`)
+  // Other versions write expressions differently.
+  skip(server?.v !== 18, 'needs PostgreSQL 18')
   await expect(await schemaDump(db)).toMatchFileSnapshot('./schema.sql')
 })

@@ -2,9 +2,11 @@
  * A worker that runs until it is told to stop, reports how much was acknowledged by the sink so far,
  * and can remember when each event was.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { hostMs } from '../numbers.mjs'
 
 const reportMs = 20
+const stopMs = 5_000
 
 export async function play(system, { url, settings, sink = {}, remember = 0 }, session) {
   const acknowledged = remember > 0 ? new Array(remember).fill(null) : undefined
@@ -26,7 +28,8 @@ export async function play(system, { url, settings, sink = {}, remember = 0 }, s
   const report = setInterval(() => session.tell({ word: 'count', count, lastMs }), reportMs)
   await stop
   clearInterval(report)
-  await consumer.stop()
+  // A system that could not keep up is not waited for.
+  await Promise.race([consumer.stop(), pause(stopMs)])
   await consumer.end?.()
   return { startedMs, count, lastMs, acknowledged }
 }

@@ -15,16 +15,17 @@ export async function play(system, task) {
   const producer = await system.producer(task.url)
   const clients = await Promise.all(Array.from({ length: task.connections }, () => pool.connect()))
   const startedMs = hostMs()
-  const commits = await produce(producer, clients, task)
+  const { sent, commits } = await produce(producer, clients, task)
   const endedMs = hostMs()
   for (const client of clients) client.release()
   await producer.end()
   await pool.end()
-  return { startedMs, endedMs, ...(task.perSecond && { commits }) }
+  return { startedMs, endedMs, ...(task.perSecond && { sent, commits }) }
 }
 
-/** `commits[n]` is when event n + 1 was known to be committed. */
+/** When the COMMIT of event n + 1 was sent, and when its answer was read. */
 async function produce(producer, clients, { events, perTransaction = 1, perSecond }) {
+  const sent = new Array(events).fill(null)
   const commits = new Array(events).fill(null)
   const startedMs = performance.now()
   let next = 0
@@ -37,14 +38,14 @@ async function produce(producer, clients, { events, perTransaction = 1, perSecon
       await client.query('begin')
       if (perTransaction === 1) await client.query(UPDATE, [first % documents])
       await producer.enqueue(client, batch)
+      sent.fill(hostMs(), first, first + batch.length)
       await client.query('commit')
-      const at = hostMs()
+      commits.fill(hostMs(), first, first + batch.length)
       producer.committed()
-      for (let n = 0; n < batch.length; n++) commits[first + n] = at
     }
   }
   await Promise.all(clients.map(work))
-  return commits
+  return { sent, commits }
 }
 
 async function waitUntil(atMs) {

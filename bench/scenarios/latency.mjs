@@ -50,12 +50,13 @@ async function one(bench, system) {
     await bench.stage.checkpoint()
     const worker = await watched({ role: 'consume', system, url, settings, remember: events })
     const task = { role: 'produce', system, url, events, perSecond, connections }
-    const { commits, startedMs, endedMs } = await measure(task)
+    const { sent, commits, startedMs, endedMs } = await measure(task)
     await worker.until(events, graceMs)
     worker.tell({ word: 'stop' })
     const { acknowledged } = await worker.result
     await worker.exited
-    return judge(commits, acknowledged, (events / (endedMs - startedMs)) * 1_000)
+    const reachedPerSecond = (events / (endedMs - startedMs)) * 1_000
+    return { ...judge(sent, commits, acknowledged), reachedPerSecond }
   })
 }
 
@@ -80,17 +81,21 @@ async function watched(task) {
   return { ...process, until }
 }
 
-/** What was not delivered in time counts as delivered at the end. */
-function judge(commits, acknowledged, reachedPerSecond) {
+/**
+ * From the answer to COMMIT; from its sending for whoever doubts the moment an answer is read. What
+ * was not delivered in time counts as delivered at the end.
+ */
+function judge(sent, commits, acknowledged) {
   const endMs = Math.max(...acknowledged, ...commits)
   const from = Math.floor(commits.length * warmShare)
   const acks = acknowledged.map((at) => at ?? endMs)
-  const waits = commits.map((at, index) => Math.max(0, acks[index] - at)).slice(from)
-  const missing = acknowledged.filter((at) => at === null).length
-  const backlog = percentile(backlogs(commits, acks, commits[from]), 0.99)
+  const since = (starts) => starts.map((at, index) => Math.max(0, acks[index] - at)).slice(from)
+  const waits = since(commits)
   return {
     ...{ p50Ms: percentile(waits, 0.5), p99Ms: percentile(waits, 0.99), maxMs: Math.max(...waits) },
-    ...{ backlogP99: backlog, missing, reachedPerSecond },
+    p50FromSentMs: percentile(since(sent), 0.5),
+    backlogP99: percentile(backlogs(commits, acks, commits[from]), 0.99),
+    missing: acknowledged.filter((at) => at === null).length,
   }
 }
 

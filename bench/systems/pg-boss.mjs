@@ -76,10 +76,12 @@ export default {
 
   async consumer(url, { delivered, settings }) {
     const instance = await boss(url, settings.loops + 2)
+    // 12 always sorts by priority and warns of the option.
+    const wanted = { batchSize: settings.batch, ...(isOld && { priority: false }) }
     let stopping = false
     const loop = async () => {
       while (!stopping) {
-        const jobs = await instance.fetch(queue, { batchSize: settings.batch, priority: false })
+        const jobs = await instance.fetch(queue, wanted)
         if (jobs.length > 0) {
           delivered(jobs.length, (index) => jobs[index].data.id)
           await instance.complete(

@@ -24,7 +24,7 @@ const flags = {
   rate: { type: 'string' },
   workers: { type: 'string', default: '3' },
   lease: { type: 'string', default: '3000' },
-  trouble: { type: 'string', default: '0.0005' },
+  trouble: { type: 'string', default: '0' },
   poison: { type: 'string', default: '0' },
   ablate: { type: 'string' },
   engine: { type: 'string' },

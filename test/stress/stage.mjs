@@ -14,6 +14,8 @@ import { killAll, startProcess } from './processes.mjs'
 import { forHistory, loopsOf } from './subscriptions.mjs'
 import { aggregates } from './workload.mjs'
 
+const politeMs = 5_000
+
 const CHAOS = `
   create schema chaos;
   create table chaos.tx (tx text primary key, events int not null);
@@ -34,11 +36,11 @@ export function say(text) {
 
 export async function openStage(options, setup) {
   const folder = mkdtempSync(join(tmpdir(), 'hermod-stress-'))
-  try {
-    return await openIn(folder, options, setup)
-  } catch (error) {
-    rmSync(folder, { recursive: true, force: true })
-    throw error
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  process.once('exit', remove)
+  return {
+    ...(await openIn(folder, options, setup)),
+    keepFolder: () => process.off('exit', remove),
   }
 }
 
@@ -122,20 +124,25 @@ export async function startWriter(stage, workload = {}) {
   })
 }
 
-/** Writers end, what they left prepared is committed. */
 export async function stopWriter(stage) {
   const counts = await stage.writer.ask('stop')
+  await commitPrepared(stage)
+  return counts
+}
+
+/** What a crash left prepared: its writer is gone, and its locks would stop the others. */
+export async function commitPrepared(stage, before = new Date()) {
   await withClient(stage.url, async (client) => {
-    const { rows } = await client.query('select gid from pg_prepared_xacts')
+    const text = 'select gid from pg_prepared_xacts where prepared < $1'
+    const { rows } = await client.query(text, [before])
     for (const { gid } of rows) await client.query(`commit prepared '${gid}'`)
   })
-  return counts
 }
 
 /** Until everything is delivered, or the time of the run is over: it ends within seconds + 60. */
 export async function drain(stage) {
   const startedMs = performance.now()
-  const limitMs = Math.max((stage.options.seconds + 48) * 1_000, startedMs + 5_000)
+  const limitMs = Math.max((stage.options.seconds + 45) * 1_000, startedMs + 5_000)
   const open = await withClient(stage.url, async (client) => {
     for (;;) {
       const count = await openCount(client)
@@ -149,19 +156,21 @@ export async function drain(stage) {
 }
 
 export async function stopWorkers(stage) {
-  await Promise.all(stage.workers.map((worker) => worker.ask('stop')))
-  say('workers stopped')
+  const stopped = Promise.all(stage.workers.map((worker) => worker.ask('stop')))
+  await Promise.race([stopped, pause(politeMs)])
+  // After a red run they may have work for hours.
+  await Promise.all(stage.workers.map((worker) => worker.kill()))
 }
 
 export async function closeStage(stage, keep) {
   await killAll()
   stage.history.close()
   if (keep) {
+    stage.keepFolder()
     stage.postgres.keep()
     await stage.postgres.stop()
     say(`kept: ${stage.folder} and ${stage.postgres.dataDir}`)
     return
   }
   await stage.postgres.destroy()
-  rmSync(stage.folder, { recursive: true, force: true })
 }

@@ -333,10 +333,10 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
   with due as materialized (
     select d.* from outbox.delivery d
      where d.subscription = (s).name and d.lane = any (lanes) and d.next_attempt_at <= now
-       and not ((s).ledger and (s).ordered and exists (
+       and not ((s).ordered and not (s).coalesced and exists (
          select from outbox.delivery o where o.subscription = d.subscription and o.lane = d.lane and o.hash = d.hash
-            and o.aggregate_type = d.aggregate_type and o.aggregate_id = d.aggregate_id and o.pos < d.pos
-            and o.state in ('pending', 'retrying', 'sending')))
+            and o.aggregate_type = d.aggregate_type and o.aggregate_id = d.aggregate_id and o.pos < d.pos and o.state <> 'delivered'
+            and (o.state in ('pending', 'retrying', 'sending') or (o.state = 'dead' and (s).dead_holds and not (s).ledger))))
      order by d.next_attempt_at, d.pos limit count_max
   ), sized as (
     select d.*, e.version as e_version, e.created_at as e_created_at, e.type as e_type, e.key as e_key, e.headers as e_headers, e.payload as e_payload,

@@ -123,21 +123,24 @@ language sql stable as $$
        and l.relation = 'outbox.event'::regclass and l.granted and l.pid is distinct from pg_backend_pid() limit 10) t
 $$;
 
--- No insert from here on, and no reader either: the fence below is a constraint. Waits for open writers for a while.
-create function outbox.lock_events(wait_ms integer) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare
-  before text := current_setting('lock_timeout');
+-- No step while we look; its own transaction is short.
+create function outbox.lock_steps() returns void
+language plpgsql as $$
 begin
-  perform set_config('lock_timeout', wait_ms || 'ms', true);
-  begin
-    -- In the order of settle: lanes first, one by one, then events.
-    perform from outbox.lane l order by l.subscription, l.lane for update;
-    lock table outbox.event in access exclusive mode;
-  exception when lock_not_available then
-    raise exception using errcode = 'HM016', message = 'HMD_REBASE_BUSY: transactions that use outbox.event are open', detail = coalesce(outbox.holders(), '');
-  end;
-  perform set_config('lock_timeout', before, true);
+  perform pg_advisory_xact_lock(4841297201);
+exception when lock_not_available then
+  raise exception using errcode = 'HM016', message = 'HMD_REBASE_BUSY: a step is still running';
+end $$;
+
+-- No insert from here on, and no reader either: the fence below is a constraint. Waits for open writers for a while.
+create function outbox.lock_events() returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  -- In the order of settle: lanes first, one by one, then events.
+  perform from outbox.lane l order by l.subscription, l.lane for update;
+  lock table outbox.event in access exclusive mode;
+exception when lock_not_available then
+  raise exception using errcode = 'HM016', message = 'HMD_REBASE_BUSY: transactions that use outbox.event are open', detail = coalesce(outbox.holders(), '');
 end $$;
 
 -- The highest event id that anything restored knows of.
@@ -225,13 +228,14 @@ declare
   answer jsonb;
 begin
   perform outbox.assert_sequencer();
-  perform pg_advisory_xact_lock(4841297201);
+  perform set_config('lock_timeout', wait_ms || 'ms', true);
+  perform outbox.lock_steps();
   select a.after || '{"repeated": true}' into answer from outbox.audit a where a.request_id = request;
   if answer is not null then
     return answer;
   end if;
   lost := outbox.assert_log_fits(accept_missing);
-  perform outbox.lock_events(wait_ms);
+  perform outbox.lock_events();
   -- Locked first, looked after, in statements of their own.
   select * into last from outbox.step order by id desc limit 1;
   select * into t from outbox.setting;

@@ -21,25 +21,26 @@ return case role
     when 'idempotency' then 'select (event_id, created_at)'
     else 'select' end
   when 'producer' then null
-  else case relation
-    when 'event' then 'select'
-    when 'log' then 'select, insert'
-    when 'kind' then 'select, insert'
-    when 'audit' then 'select, insert'
-    when 'step' then 'select, insert, delete'
-    when 'setting' then 'select'
-    when 'migration' then 'select'
-    when 'grantee' then 'select'
+  else case
+    when relation in ('event', 'setting', 'migration', 'grantee') then 'select'
+    when relation in ('log', 'kind', 'audit') then 'select, insert'
+    when role = 'admin' then 'select, insert, update, delete'
+    when relation = 'watched' then 'select'
+    when relation = 'attempt' then 'select, insert'
+    when relation in ('subscription', 'filter', 'lane') then 'select, insert, update'
+    when relation in ('step', 'scheduled', 'inbox') then 'select, insert, delete'
+    when relation = 'idempotency' then 'select, delete'
     else 'select, insert, update, delete' end
 end;
 
--- May the role call the function? Readers: what cannot write. Workers: everything but emitting and rebasing.
+-- May the role call the function? Readers: what cannot write. Workers: everything but emitting, capturing and deciding.
 create function outbox.may_execute(role text, name text, volatility "char", definer boolean) returns boolean
 language sql immutable parallel safe
 return case role
   when 'producer' then name in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'lock')
   when 'reader' then name in ('clock', 'retention_report') or (volatility <> 'v' and not definer)
-  when 'worker' then name not in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'rebase', 'rolled_back', 'lock_events', 'fence_off', 'apply_grants')
+  when 'worker' then name not in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'watch', 'unwatch', 'capture', 'capture_truncate', 'decide',
+    'rebase', 'rolled_back', 'lock_events', 'fence_off', 'apply_grants', 'grant_role')
   else name not in ('lock_events', 'fence_off') end;
 
 -- Everything a role has, on everything there is. Runs as the owner; leaves are reached through their parents only.

@@ -4,36 +4,6 @@
 --   dead, unknown, retrying ──retry──▶ retrying ──delivered──▶ walks on to the next event of its aggregate
 --   dead, unknown, retrying, pending ──discard──▶ discarded; what it held back goes on the same way
 
--- Replaces claim's: since dead letters can be retried, an ordered aggregate may have several open rows. Only the earliest
--- is read; the others wait until it is gone.
-create or replace function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamptz)
-returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at float8,
-  names text, aggregate_id text, key text, headers json, payload json)
-language sql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
-  with due as materialized (
-    select d.* from outbox.delivery d
-     where d.subscription = (s).name and d.lane = any (lanes) and d.next_attempt_at <= now
-       and not ((s).ordered and not (s).coalesced and exists (
-         select from outbox.delivery o where o.subscription = d.subscription and o.lane = d.lane and o.hash = d.hash
-            and o.aggregate_type = d.aggregate_type and o.aggregate_id = d.aggregate_id and o.pos < d.pos and o.state <> 'delivered'
-            and (o.state in ('pending', 'retrying', 'sending') or (o.state = 'dead' and (s).dead_holds and not (s).ledger))))
-     order by d.next_attempt_at, d.pos limit count_max
-  ), sized as (
-    select d.*, e.version as e_version, e.created_at as e_created_at, e.type as e_type, e.key as e_key, e.headers as e_headers, e.payload as e_payload,
-           coalesce(sum(e.bytes) over (order by d.next_attempt_at, d.pos), 0) - coalesce(e.bytes, 0) as before
-      from due d left join outbox.event e on e.id = d.event_id
-  )
-  select z.lane, z.pos, z.event_id, 0::smallint, 'due ' || z.attempts,
-         coalesce(z.e_version, (z.event ->> 'version')::smallint),
-         date_part('epoch', coalesce(z.e_created_at, (z.event ->> 'created_at')::timestamptz)),
-         coalesce(z.e_type, z.event ->> 'type') || ' ' || z.aggregate_type, z.aggregate_id, coalesce(z.e_key, z.event ->> 'key'),
-         coalesce(z.correction -> 'headers', z.e_headers, z.event -> 'headers'),
-         coalesce(z.correction -> 'payload', z.e_payload, z.event -> 'payload')
-    from sized z where z.before < bytes_max order by z.pos
-$$;
-
 -- An event of the aggregate after this row's that was delivered: sending this one now would undo it. Null: none.
 create function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) returns bigint
 language sql stable

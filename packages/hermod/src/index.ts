@@ -1,6 +1,9 @@
 /** What users of the library import from `hermod`. */
 export * from './define-events.ts'
 export type * from './desk/desk.ts'
+export { type DoctorOptions, type DoctorResult, doctor } from './desk/doctor.ts'
+export { type RebaseOptions, type RebaseResult, rebase } from './desk/rebase.ts'
+export { installRoles, type RolesOptions } from './desk/roles.ts'
 export { catalogue, HermodError, type HermodErrorCode } from './errors.ts'
 export type { NewEvent, OutboxEvent } from './event.ts'
 export type { WatchOptions } from './flow/watch.ts'

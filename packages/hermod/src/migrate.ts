@@ -40,6 +40,7 @@ export function migrations(): Migration[] {
 }
 
 export async function migrate(db: Database, options: MigrateOptions = {}): Promise<MigrateResult> {
+  refuseLanes(options.lanes)
   await refuseServer(db)
   const known = migrations()
   const applied: string[] = []
@@ -65,6 +66,12 @@ export async function assertMigrated(db: Database): Promise<void> {
       `the schema lacks ${missing.map(({ name }) => name).join(', ')}`,
     )
   }
+}
+
+/** Before anything is changed. */
+function refuseLanes(lanes: number | undefined): void {
+  if (lanes === undefined || (Number.isInteger(lanes) && lanes >= 1 && lanes <= 256)) return
+  throw new HermodError('HMD_OPTION_INVALID', 'lanes must be 1 to 256', { field: 'lanes' })
 }
 
 async function refuseServer(db: Database): Promise<void> {

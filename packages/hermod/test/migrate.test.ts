@@ -103,8 +103,12 @@ describe('refusals', () => {
 
   it('lanes that cannot be', async () => {
     const db = await fresh()
-    await expect(migrate(db.pool, { lanes: 0 })).rejects.toThrow()
-    await expect(migrate(db.pool, { lanes: 257 })).rejects.toThrow()
+    for (const lanes of [0, 257, 1.5, Number.NaN]) {
+      await expect(migrate(db.pool, { lanes })).rejects.toMatchObject({
+        code: 'HMD_OPTION_INVALID',
+      })
+    }
+    expect(await db.query(`select from pg_namespace where nspname = 'outbox'`)).toEqual([])
   })
 })
 

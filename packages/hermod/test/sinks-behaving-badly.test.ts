@@ -12,21 +12,43 @@ const db = useDatabase()
 let count = 0
 
 /** Three events to a sink, once; what became of them. */
-async function served(sink: unknown, callMs = 200): Promise<{ rows: string[]; held: string | null }> {
+async function served(
+  sink: unknown,
+  callMs = 200,
+): Promise<{ rows: string[]; held: string | null }> {
   const name = `bad-${++count}`
-  const [head] = await db.query<{ pos: string }>('select coalesce(max(pos), 0)::text as pos from outbox.log')
+  const [head] = await db.query<{ pos: string }>(
+    'select coalesce(max(pos), 0)::text as pos from outbox.log',
+  )
   const from = { position: head?.pos ?? '0' }
   const outbox = createOutbox({ pool: db.pool, random: () => 0 })
-  outbox.subscribe(name, { revision: 1, types: ['*'], from, callMs, lanes: 1, sink: sink as SinkFunction })
+  outbox.subscribe(name, {
+    revision: 1,
+    types: ['*'],
+    from,
+    callMs,
+    lanes: 1,
+    sink: sink as SinkFunction,
+  })
   await outbox.transaction((tx) =>
-    outbox.emit(tx, ['a', 'b', 'c'].map((id) => ({ type: 'doc.changed', aggregate: ['doc', `${name}${id}`], payload: {} }))),
+    outbox.emit(
+      tx,
+      ['a', 'b', 'c'].map((id) => ({
+        type: 'doc.changed',
+        aggregate: ['doc', `${name}${id}`],
+        payload: {},
+      })),
+    ),
   )
   await outbox.runOnce({ upkeep: false, leaseMs: 2_000, deadlineMs: 5_000 })
   const rows = await db.query<{ says: string }>(
     `select format('%s %s %s %s', right(aggregate_id, 1), state, attempts, code) as says from outbox.delivery where subscription = $1 order by pos`,
     [name],
   )
-  const [held] = await db.query<{ cause: string | null }>('select held_cause as cause from outbox.subscription where name = $1', [name])
+  const [held] = await db.query<{ cause: string | null }>(
+    'select held_cause as cause from outbox.subscription where name = $1',
+    [name],
+  )
   return { rows: rows.map(({ says }) => says), held: held?.cause ?? null }
 }
 
@@ -35,17 +57,33 @@ const broken = { rows: all('HMD_SINK_BROKEN'), held: null }
 
 describe('a sink that breaks its contract is retried with HMD_SINK_BROKEN', () => {
   it.each<[string, unknown]>([
-    ['throws a string', () => { throw 'no' }],
-    ['throws undefined', () => { throw undefined }],
+    [
+      'throws a string',
+      () => {
+        throw 'no'
+      },
+    ],
+    [
+      'throws undefined',
+      () => {
+        throw undefined
+      },
+    ],
     ['rejects with a number', () => Promise.reject(7)],
     ['never settles', () => new Promise(() => {})],
     ['returns too few outcomes', () => [delivered()]],
     ['returns too many outcomes', (events: unknown[]) => [...events, 1].map(() => delivered())],
     ['returns no list', () => ({ ok: true })],
     ['returns null', () => null],
-    ['returns outcomes nobody knows', (events: unknown[]) => events.map(() => ({ outcome: 'fine' }))],
+    [
+      'returns outcomes nobody knows',
+      (events: unknown[]) => events.map(() => ({ outcome: 'fine' })),
+    ],
     ['returns holes', (events: unknown[]) => new Array(events.length)],
-    ['returns unknown without a ledger', (events: unknown[]) => events.map(() => ({ outcome: 'unknown' }))],
+    [
+      'returns unknown without a ledger',
+      (events: unknown[]) => events.map(() => ({ outcome: 'unknown' })),
+    ],
   ])('%s', async (_, sink) => {
     expect(await served(sink)).toEqual(broken)
   })
@@ -53,7 +91,9 @@ describe('a sink that breaks its contract is retried with HMD_SINK_BROKEN', () =
 
 describe('a sink that fails', () => {
   it('throws an error for everything: isolated, then given up together', async () => {
-    const { rows, held } = await served(() => { throw new TypeError('oops') })
+    const { rows, held } = await served(() => {
+      throw new TypeError('oops')
+    })
     expect(rows).toEqual(all('TypeError'))
     expect(held).toBeNull()
   })
@@ -70,7 +110,9 @@ describe('a sink that fails', () => {
 
   it('hears its deadline and throws: the destination is held, nothing is spent', async () => {
     const late = (_: unknown, { signal }: { signal: AbortSignal }) =>
-      new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+      new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)),
+      )
     expect(await served(late, 50)).toEqual({ rows: [], held: 'unavailable' })
   })
 
@@ -105,24 +147,37 @@ describe('a sink that fails', () => {
 describe('load()', () => {
   const loading = async (load: unknown) => {
     const name = `load-${++count}`
-    const [head] = await db.query<{ pos: string }>('select coalesce(max(pos), 0)::text as pos from outbox.log')
+    const [head] = await db.query<{ pos: string }>(
+      'select coalesce(max(pos), 0)::text as pos from outbox.log',
+    )
     const outbox = createOutbox({ pool: db.pool })
     const got: unknown[] = []
     outbox.subscribe(name, {
       ...{ revision: 1, types: ['*'], from: { position: head?.pos ?? '0' }, callMs: 100, lanes: 1 },
       load: load as never,
-      sink: async (events) => void got.push(...events.map(({ payload, absent }) => ({ payload, absent }))),
+      sink: async (events) =>
+        void got.push(...events.map(({ payload, absent }) => ({ payload, absent }))),
     })
     await outbox.transaction((tx) =>
       outbox.emit(tx, { type: 'doc.changed', aggregate: ['doc', name], payload: { stale: true } }),
     )
     await outbox.runOnce({ upkeep: false, leaseMs: 2_000, deadlineMs: 5_000 })
-    const [row] = await db.query<{ cause: string; says: string }>('select held_cause as cause, held_says as says from outbox.subscription where name = $1', [name])
+    const [row] = await db.query<{ cause: string; says: string }>(
+      'select held_cause as cause, held_says as says from outbox.subscription where name = $1',
+      [name],
+    )
     return { got, ...row }
   }
 
   it('gives the current row, and absent where there is none', async () => {
-    expect((await loading(async ([event]: { aggregateId: string }[]) => new Map([[event?.aggregateId, { fresh: 1 }]]))).got).toEqual([{ payload: { fresh: 1 }, absent: false }])
+    expect(
+      (
+        await loading(
+          async ([event]: { aggregateId: string }[]) =>
+            new Map([[event?.aggregateId, { fresh: 1 }]]),
+        )
+      ).got,
+    ).toEqual([{ payload: { fresh: 1 }, absent: false }])
     expect((await loading(async () => new Map())).got).toEqual([{ payload: null, absent: true }])
   })
 
@@ -150,8 +205,17 @@ it('a worker survives all of it and goes on', async () => {
     },
   })
   const worker = await outbox.start({ upkeep: false, pollMs: 10 })
-  await outbox.transaction((tx) => outbox.emit(tx, { type: 'doc.changed', aggregate: ['doc', 'survivor'], payload: {} }))
-  await eventually(async () => (await db.query(`select 1 from outbox.delivery where subscription = 'survivor' and attempts > 1`)).length > 0)
+  await outbox.transaction((tx) =>
+    outbox.emit(tx, { type: 'doc.changed', aggregate: ['doc', 'survivor'], payload: {} }),
+  )
+  await eventually(
+    async () =>
+      (
+        await db.query(
+          `select 1 from outbox.delivery where subscription = 'survivor' and attempts > 1`,
+        )
+      ).length > 0,
+  )
   bad = false
   await eventually(() => arrived === 1)
   await worker.stop()

@@ -8,7 +8,7 @@ import { expect, it } from 'vitest'
 
 const run = promisify(execFile)
 const program = fileURLToPath(new URL('../../../test/stress/run.mjs', import.meta.url))
-const load = ['--seconds', '8', '--kills', '2', '--rate', '150', '--trouble', '0.01']
+const load = ['--seconds', '6', '--kills', '2', '--rate', '150', '--trouble', '0.01']
 const args = [...load, '--seed', '7', '--json']
 
 it('kills of workers lose, invent and disorder nothing', { timeout: 90_000 }, async () => {

@@ -5,8 +5,14 @@ import {
   holdOneAggregate,
   policyRaised,
 } from '../../../packages/hermod/test/interleavings/cases/failing.ts'
-import { newKind, raiseAgainstSettle } from '../../../packages/hermod/test/interleavings/cases/lanes.ts'
-import { leaseExpiry, wrongClock } from '../../../packages/hermod/test/interleavings/cases/leases.ts'
+import {
+  newKind,
+  raiseAgainstSettle,
+} from '../../../packages/hermod/test/interleavings/cases/lanes.ts'
+import {
+  leaseExpiry,
+  wrongClock,
+} from '../../../packages/hermod/test/interleavings/cases/leases.ts'
 import { ledger } from '../../../packages/hermod/test/interleavings/cases/ledger.ts'
 import { crashBeforeDelivery } from '../../../packages/hermod/test/interleavings/cases/losing.ts'
 import { outage, probeRace } from '../../../packages/hermod/test/interleavings/cases/outage.ts'

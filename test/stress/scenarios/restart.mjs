@@ -21,7 +21,9 @@ async function play(stage) {
   for (let crash = 1; crash <= crashes; crash++) {
     await pause((seconds * 1_000) / (crashes + 1))
     await stage.postgres.stop('immediate')
+    const crashedAt = new Date()
     await stage.postgres.start()
+    await stages.commitPrepared(stage, crashedAt)
     stage.history.write({ k: 'fault', name: 'db-crash' })
     stages.say(`crash ${crash} of ${crashes}`)
   }

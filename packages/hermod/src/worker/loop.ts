@@ -236,7 +236,7 @@ export class Loop {
     this.#leases.busy()
     for (const { lane, read: found } of batches) {
       lane.begin(found)
-      lane.ahead = found.through > lane.ahead ? found.through : lane.ahead
+      if (found.through > lane.ahead) lane.ahead = found.through
     }
     const rehearsed = this.#station.state().mode === 'dry-run'
     const round = { batches, entries, rehearsed, startedMs: performance.now() }

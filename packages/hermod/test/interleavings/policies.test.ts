@@ -16,9 +16,12 @@ const server = useDatabase()
 it('several databases in one process', async () => {
   const engine = await loadEngine()
   const stages = []
-  for (let n = 0; n < 3; n++) stages.push(await stage({ db: await copyDatabase(server, server.name), engine }))
+  for (let n = 0; n < 3; n++)
+    stages.push(await stage({ db: await copyDatabase(server, server.name), engine }))
   const sinks = stages.map(() => engine.testing.memorySink())
-  const workers = await Promise.all(stages.map((s, n) => s.outbox(sinks[n] as never).start({ ...quiet, concurrency: 2 })))
+  const workers = await Promise.all(
+    stages.map((s, n) => s.outbox(sinks[n] as never).start({ ...quiet, concurrency: 2 })),
+  )
   for (const [n, s] of stages.entries()) await s.change(`only-${n}`)
   await eventually(() => sinks.every((sink) => sink.accepted.length === 1))
   await Promise.all(workers.map((worker) => worker.stop()))
@@ -55,9 +58,17 @@ it('turnstile: higher first, and nobody starves', async () => {
   const turnstile = new Turnstile(1)
   const order: string[] = []
   let open = (): void => {}
-  const busy = turnstile.through(0, () => new Promise<void>((resolve) => { open = resolve }))
+  const busy = turnstile.through(
+    0,
+    () =>
+      new Promise<void>((resolve) => {
+        open = resolve
+      }),
+  )
   const low = turnstile.through(0, async () => void order.push('low'))
-  const high = Array.from({ length: 20 }, (_, n) => turnstile.through(9, async () => void order.push(`high ${n}`)))
+  const high = Array.from({ length: 20 }, (_, n) =>
+    turnstile.through(9, async () => void order.push(`high ${n}`)),
+  )
   open()
   await Promise.all([busy, low, ...high])
   expect(order[0]).toBe('high 0')

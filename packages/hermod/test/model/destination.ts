@@ -114,7 +114,10 @@ export class Destination implements Sink {
     if (order === 'none' || coalesce === 'latest') return wrong
     let highest = 0
     for (const v of list) {
-      const skipped = Array.from({ length: Math.max(0, v - highest - 1) }, (_, n) => highest + 1 + n)
+      const skipped = Array.from(
+        { length: Math.max(0, v - highest - 1) },
+        (_, n) => highest + 1 + n,
+      )
       const held = skipped.filter((s) => !dead(id, s) || (onDead === 'hold' && !ledger))
       if (held.length > 0) wrong.push(`${id}: ${v} overtook ${held}: ${list}`)
       highest = Math.max(highest, v)
@@ -135,7 +138,8 @@ export class Destination implements Sink {
     const list = this.accepted.get(id) ?? []
     const ends = rows.filter((row) => row.id === id && ['dead', 'unknown'].includes(row.state))
     if (list.includes(v) || ends.some((row) => row.v === v)) return true
-    if (coalesce === 'latest' && [...list, ...ends.map((row) => row.v)].some((later) => later > v)) return true
+    if (coalesce === 'latest' && [...list, ...ends.map((row) => row.v)].some((later) => later > v))
+      return true
     return onDead === 'hold' && !ledger && ends.some((row) => row.v < v)
   }
 }

@@ -5,9 +5,9 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
 import { DeliveredEvent } from '../../src/delivered-event.ts'
+import { matches } from '../../src/filter.ts'
 import type { Entry } from '../../src/flow/claim.ts'
 import { deliver } from '../../src/flow/deliver.ts'
-import { matches } from '../../src/filter.ts'
 import { subscriptionOptions } from '../../src/options.ts'
 import { rejected, type SinkFunction, split } from '../../src/sinks/sink.ts'
 
@@ -33,9 +33,14 @@ const always = {
 }
 
 it(`halving isolates exactly the poison in at most 2n - 1 calls (seed ${seed})`, async () => {
-  const batches = fc.integer({ min: 1, max: 300 }).chain((size) =>
-    fc.tuple(fc.constant(size), fc.uniqueArray(fc.integer({ min: 0, max: size - 1 }), { maxLength: 8 })),
-  )
+  const batches = fc
+    .integer({ min: 1, max: 300 })
+    .chain((size) =>
+      fc.tuple(
+        fc.constant(size),
+        fc.uniqueArray(fc.integer({ min: 0, max: size - 1 }), { maxLength: 8 }),
+      ),
+    )
   await fc.assert(
     fc.asyncProperty(batches, async ([size, bad]) => {
       let calls = 0
@@ -48,9 +53,16 @@ it(`halving isolates exactly the poison in at most 2n - 1 calls (seed ${seed})`,
         sent.push(...events.map(({ aggregateId }) => aggregateId))
         return undefined
       }
-      const subscription = subscriptionOptions('all', { revision: 1, types: ['*'], batch: { count: 5_000 }, sink })
+      const subscription = subscriptionOptions('all', {
+        revision: 1,
+        types: ['*'],
+        batch: { count: 5_000 },
+        sink,
+      })
       const result = await deliver(subscription, entries(size), always)
-      const dead = [...result].filter(([, outcome]) => outcome !== 'passed' && outcome.outcome === 'rejected')
+      const dead = [...result].filter(
+        ([, outcome]) => outcome !== 'passed' && outcome.outcome === 'rejected',
+      )
       expect(dead.map(([{ event }]) => event.aggregateId).sort()).toEqual([...poison].sort())
       expect(sent.length).toBe(size - poison.size)
       expect(new Set(sent).size).toBe(sent.length)
@@ -62,10 +74,19 @@ it(`halving isolates exactly the poison in at most 2n - 1 calls (seed ${seed})`,
 })
 
 it(`a filter says the same in SQL (seed ${seed})`, async () => {
-  const part = fc.stringMatching(/^[a-c_][a-c0-9_]{0,2}$/).map((text) => text.replace(/^[0-9_]/, 'a'))
+  const part = fc
+    .stringMatching(/^[a-c_][a-c0-9_]{0,2}$/)
+    .map((text) => text.replace(/^[0-9_]/, 'a'))
   const type = fc.array(part, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('.'))
-  const pattern = fc.oneof(fc.constant('*'), type, type.map((text) => `${text}.*`))
-  const questions = fc.array(fc.tuple(fc.array(pattern, { minLength: 1, maxLength: 3 }), type), { minLength: 50, maxLength: 50 })
+  const pattern = fc.oneof(
+    fc.constant('*'),
+    type,
+    type.map((text) => `${text}.*`),
+  )
+  const questions = fc.array(fc.tuple(fc.array(pattern, { minLength: 1, maxLength: 3 }), type), {
+    minLength: 50,
+    maxLength: 50,
+  })
   await fc.assert(
     fc.asyncProperty(questions, async (asked) => {
       const rows = await db.query<{ says: boolean }>(
@@ -73,7 +94,9 @@ it(`a filter says the same in SQL (seed ${seed})`, async () => {
            from jsonb_array_elements($1::jsonb) with ordinality as a(q, n) order by n`,
         [JSON.stringify(asked)],
       )
-      expect(rows.map(({ says }) => says)).toEqual(asked.map(([patterns, one]) => matches(patterns, one)))
+      expect(rows.map(({ says }) => says)).toEqual(
+        asked.map(([patterns, one]) => matches(patterns, one)),
+      )
     }),
     { seed, numRuns: 40 },
   )

@@ -47,7 +47,9 @@ class World {
   #die(text: string, when: 'before' | 'after'): void {
     if (text.includes('outbox.settle(') && this.destination.crash === when) this.#dead = true
     if (this.#dead && (when === 'before' || text.includes('outbox.settle(')))
-      throw Object.assign(new Error('Connection terminated: the process is dead'), { code: '08006' })
+      throw Object.assign(new Error('Connection terminated: the process is dead'), {
+        code: '08006',
+      })
   }
 
   async serve(): Promise<void> {
@@ -70,7 +72,11 @@ class World {
     }))
     await db.query(
       `select outbox.emit_many(array_fill('doc.changed'::text, array[$1::int]), array_fill('doc'::text, array[$1::int]), $2::text[], $3::text[])`,
-      [list.length, list.map(({ aggregate }) => aggregate[1]), list.map(({ payload }) => JSON.stringify(payload))],
+      [
+        list.length,
+        list.map(({ aggregate }) => aggregate[1]),
+        list.map(({ payload }) => JSON.stringify(payload)),
+      ],
     )
   }
 
@@ -87,13 +93,18 @@ class World {
     const rows = await this.rows()
     const { destination } = this
     const { order, coalesce, ledger } = destination.policy
-    expect(destination.disorder((id, v) => destination.mayDie(id, v) || destination.crashes > 0 && ledger)).toEqual([])
+    expect(
+      destination.disorder(
+        (id, v) => destination.mayDie(id, v) || (destination.crashes > 0 && ledger),
+      ),
+    ).toEqual([])
     const dead = rows.filter(({ state, id, v }) => state === 'dead' && !destination.mayDie(id, v))
     expect(dead, 'died unduly').toEqual([])
     const waiting = rows.filter(({ state }) => state === 'retrying').map(({ id }) => id)
     if ((order === 'aggregate' || coalesce === 'latest') && !ledger)
       expect(new Set(waiting).size, 'rows of one aggregate').toBe(waiting.length)
-    if (destination.crashes === 0) expect(rows.filter(({ state }) => state === 'unknown')).toEqual([])
+    if (destination.crashes === 0)
+      expect(rows.filter(({ state }) => state === 'unknown')).toEqual([])
   }
 
   /** Plans run out: it ends, and all is accounted for. */
@@ -105,7 +116,10 @@ class World {
       rows = await this.rows()
       if ((await this.#open()) === 0) break
     }
-    expect(rows.filter(({ state }) => !['dead', 'unknown'].includes(state)), 'still open').toEqual([])
+    expect(
+      rows.filter(({ state }) => !['dead', 'unknown'].includes(state)),
+      'still open',
+    ).toEqual([])
     expect(this.destination.lost(rows), 'lost').toEqual([])
     this.#newestLast()
     await this.check()
@@ -158,7 +172,8 @@ class Change implements Step {
     model.changes += this.#events.length
     await world.emit(this.#events)
   }
-  toString = () => `change(${this.#events.map(([id, plan]) => `${id}: ${plan.join('+') || 'ok'}`).join(', ')})`
+  toString = () =>
+    `change(${this.#events.map(([id, plan]) => `${id}: ${plan.join('+') || 'ok'}`).join(', ')})`
 }
 
 class Serve implements Step {
@@ -182,7 +197,15 @@ class Wait implements Step {
   toString = () => `wait(${this.#ms})`
 }
 
-const answers = fc.constantFrom<Answer>('retry', 'retry', 'retry', 'rejected', 'unavailable', 'crash-before', 'crash-after')
+const answers = fc.constantFrom<Answer>(
+  'retry',
+  'retry',
+  'retry',
+  'rejected',
+  'unavailable',
+  'crash-before',
+  'crash-after',
+)
 const plan = fc.oneof(
   { weight: 2, arbitrary: fc.constant([]) },
   { weight: 3, arbitrary: fc.array(answers, { minLength: 1, maxLength: 4 }) },
@@ -195,13 +218,13 @@ const steps = [
   fc.constantFrom(500, 1_100, 8_000).map((ms) => new Wait(ms)),
 ]
 const policies = fc
-  .record<Policy>({
-    order: fc.constantFrom('aggregate', 'aggregate', 'none'),
-    coalesce: fc.constantFrom('none', 'latest'),
-    onDead: fc.constantFrom('release', 'hold'),
+  .record({
+    order: fc.constantFrom<Policy['order'][]>('aggregate', 'aggregate', 'none'),
+    coalesce: fc.constantFrom<Policy['coalesce'][]>('none', 'latest'),
+    onDead: fc.constantFrom<Policy['onDead'][]>('release', 'hold'),
     attemptsMax: fc.integer({ min: 1, max: 3 }),
     count: fc.integer({ min: 1, max: 5 }),
-    lanes: fc.constantFrom(1, 'all'),
+    lanes: fc.constantFrom<Policy['lanes'][]>(1, 'all'),
     keepsOrder: fc.boolean(),
     ledger: fc.boolean(),
   })
@@ -214,15 +237,21 @@ const policies = fc
 
 let count = 0
 
-it(`nothing is lost, nothing overtakes, nothing dies unduly (seed ${seed})`, { timeout: 600_000 }, async () => {
+it(`nothing is lost, nothing overtakes, nothing dies unduly (seed ${seed})`, {
+  timeout: 600_000,
+}, async () => {
   await fc.assert(
-    fc.asyncProperty(policies, fc.commands(steps, { maxCommands: 14, size: 'max' }), async (policy, commands) => {
-      await db.query('select * from outbox.sequence()')
-      const world = new World(`m${++count}`, policy)
-      await world.serve()
-      await fc.asyncModelRun(() => ({ model: { changes: 0 }, real: world }), commands)
-      await world.end()
-    }),
+    fc.asyncProperty(
+      policies,
+      fc.commands(steps, { maxCommands: 14, size: 'max' }),
+      async (policy, commands) => {
+        await db.query('select * from outbox.sequence()')
+        const world = new World(`m${++count}`, policy)
+        await world.serve()
+        await fc.asyncModelRun(() => ({ model: { changes: 0 }, real: world }), commands)
+        await world.end()
+      },
+    ),
     { numRuns: runs, seed, interruptAfterTimeLimit: limitMs, markInterruptAsFailure: false },
   )
   console.log(`${count} runs, seed ${seed}`)

@@ -36,7 +36,10 @@ export const holdOneAggregate = defineCase('hold-one-aggregate', async (env) => 
   const words = await s.db.query<{ state: string }>(
     `select state from outbox.status where aggregate_id = 'a' and subscription = 'all' order by pos`,
   )
-  expect(words.map(({ state }) => state), 'words for the aggregate').toEqual(['retrying', 'blocked', 'blocked'])
+  expect(
+    words.map(({ state }) => state),
+    'words for the aggregate',
+  ).toEqual(['retrying', 'blocked', 'blocked'])
   await s.clock.advance(1_100)
   await outbox.runOnce(quiet)
   expect(await s.rows()).toEqual(['a@1 retrying 2'])
@@ -55,7 +58,9 @@ export const holdOneAggregate = defineCase('hold-one-aggregate', async (env) => 
 export const holdWithinCall = defineCase('hold-one-aggregate: refused in one call', async (env) => {
   const s = await stage(env)
   const fails = failing({ 'a@1': 1 })
-  const sink = env.engine.testing.memorySink({ answer: (event) => (fails(event) ? s.say.retry() : undefined) })
+  const sink = env.engine.testing.memorySink({
+    answer: (event) => (fails(event) ? s.say.retry() : undefined),
+  })
   const outbox = s.outbox(sink)
   await s.change('a', 'a', 'a')
   await outbox.runOnce(quiet)
@@ -88,7 +93,9 @@ export const noOrder = defineCase('hold-one-aggregate: without order', async (en
 export const deadHead = defineCase('dead-head', async (env) => {
   const s = await stage(env)
   const fails = failing({ 'a@1': 2 })
-  const sink = env.engine.testing.memorySink({ answer: (event) => (fails(event) ? s.say.retry() : undefined) })
+  const sink = env.engine.testing.memorySink({
+    answer: (event) => (fails(event) ? s.say.retry() : undefined),
+  })
   const outbox = s.outbox(sink, { subscription: { retry: { attemptsMax: 2 } } })
   await s.change('a', 'a', 'a')
   await outbox.runOnce(quiet)
@@ -97,7 +104,8 @@ export const deadHead = defineCase('dead-head', async (env) => {
   expect(versionsOf(sink, 'a'), 'followers of a dead letter').toEqual([2, 3])
   expect(await s.rows()).toEqual(['a@1 dead 2'])
   // An operator tries it again: refused, as newer state is outside; forced, that state follows it.
-  const { retry } = await env.engine.load<typeof import('../../../src/desk/retry.ts')>('desk/retry.ts')
+  const { retry } =
+    await env.engine.load<typeof import('../../../src/desk/retry.ts')>('desk/retry.ts')
   const by = { actor: 'ann', reason: 'repaired' }
   const refused = retry(s.db.pool as never, 'all', 1, by).catch((error) => error.code)
   expect(await refused, 'a retry that would undo newer state').toMatch(/^HMD_/)
@@ -114,7 +122,8 @@ export const deadHead = defineCase('dead-head', async (env) => {
 export const deadTwice = defineCase('dead-head: two dead letters', async (env) => {
   const s = await stage(env)
   const sink = env.engine.testing.memorySink({
-    answer: (event) => (event.attempt === 1 && ['a@1', 'a@2'].includes(label(event)) ? s.say.rejected() : undefined),
+    answer: (event) =>
+      event.attempt === 1 && ['a@1', 'a@2'].includes(label(event)) ? s.say.rejected() : undefined,
   })
   const outbox = s.outbox(sink)
   await s.change('a')
@@ -137,9 +146,15 @@ export const deadHolds = defineCase('dead-head: followers stay held by policy', 
     let broken = true
     const sink = env.engine.testing.memorySink({
       capabilities: { keepsOrder: false },
-      answer: (event) => (broken && event.aggregateId === name && label(event).endsWith('@1') ? s.say.rejected() : undefined),
+      answer: (event) =>
+        broken && event.aggregateId === name && label(event).endsWith('@1')
+          ? s.say.rejected()
+          : undefined,
     })
-    const outbox = s.outbox(sink, { name, subscription: { onDead: 'hold', coalesce, aggregates: ['doc'] } })
+    const outbox = s.outbox(sink, {
+      name,
+      subscription: { onDead: 'hold', coalesce, aggregates: ['doc'] },
+    })
     await s.change(name)
     await outbox.runOnce(quiet)
     await s.change(name, name)
@@ -152,7 +167,10 @@ export const deadHolds = defineCase('dead-head: followers stay held by policy', 
       [name],
     )
     await outbox.runOnce(quiet)
-    expect(versionsOf(sink, name).at(-1), `the newest state after a held dead letter, ${coalesce}`).toBe(3)
+    expect(
+      versionsOf(sink, name).at(-1),
+      `the newest state after a held dead letter, ${coalesce}`,
+    ).toBe(3)
     expect(await s.rows(name)).toEqual([])
   }
 })
@@ -176,7 +194,9 @@ export const deadHoldsInBatch = defineCase('dead-head: held within one batch', a
 export const coalesceReplacesRetry = defineCase('coalesce-replaces-retry', async (env) => {
   const s = await stage(env)
   const fails = failing({ 'a@1': 1, 'a@3': 1 })
-  const sink = env.engine.testing.memorySink({ answer: (event) => (fails(event) ? s.say.retry() : undefined) })
+  const sink = env.engine.testing.memorySink({
+    answer: (event) => (fails(event) ? s.say.retry() : undefined),
+  })
   const outbox = s.outbox(sink, { subscription: { coalesce: 'latest' } })
   await s.change('a')
   await outbox.runOnce(quiet)
@@ -197,33 +217,43 @@ export const coalesceReplacesRetry = defineCase('coalesce-replaces-retry', async
 })
 
 /** A newer state closes a dead letter, also when it was read before the letter was written. */
-export const coalesceClosesDead = defineCase('coalesce-replaces-retry: closes a dead letter', async (env) => {
-  const s = await stage(env)
-  const sink = env.engine.testing.memorySink({
-    answer: (event) => (label(event) === 'a@1' ? s.say.rejected() : undefined),
-  })
-  await s.change('a')
-  await s.change('b')
-  await s.change('a')
-  const outbox = s.outbox(sink, { subscription: { coalesce: 'latest', lanes: 1, batch: { count: 1 } } })
-  await outbox.runOnce(quiet)
-  expect(labels(sink)).toEqual(['b@1', 'a@2'])
-  expect(await s.rows(), 'a dead letter with a newer state outside').toEqual([])
-})
+export const coalesceClosesDead = defineCase(
+  'coalesce-replaces-retry: closes a dead letter',
+  async (env) => {
+    const s = await stage(env)
+    const sink = env.engine.testing.memorySink({
+      answer: (event) => (label(event) === 'a@1' ? s.say.rejected() : undefined),
+    })
+    await s.change('a')
+    await s.change('b')
+    await s.change('a')
+    const outbox = s.outbox(sink, {
+      subscription: { coalesce: 'latest', lanes: 1, batch: { count: 1 } },
+    })
+    await outbox.runOnce(quiet)
+    expect(labels(sink)).toEqual(['b@1', 'a@2'])
+    expect(await s.rows(), 'a dead letter with a newer state outside').toEqual([])
+  },
+)
 
-export const coalesceWithoutOrder = defineCase('coalesce-replaces-retry: without order', async (env) => {
-  const s = await stage(env)
-  const fails = failing({ 'a@1': 1 })
-  const sink = env.engine.testing.memorySink({ answer: (event) => (fails(event) ? s.say.retry() : undefined) })
-  const outbox = s.outbox(sink, { subscription: { coalesce: 'latest', order: 'none' } })
-  await s.change('a')
-  await outbox.runOnce(quiet)
-  await s.change('a')
-  await outbox.runOnce(quiet)
-  await s.clock.advance(1_100)
-  await outbox.runOnce(quiet)
-  expect(versionsOf(sink, 'a').at(-1), 'the last state').toBe(2)
-})
+export const coalesceWithoutOrder = defineCase(
+  'coalesce-replaces-retry: without order',
+  async (env) => {
+    const s = await stage(env)
+    const fails = failing({ 'a@1': 1 })
+    const sink = env.engine.testing.memorySink({
+      answer: (event) => (fails(event) ? s.say.retry() : undefined),
+    })
+    const outbox = s.outbox(sink, { subscription: { coalesce: 'latest', order: 'none' } })
+    await s.change('a')
+    await outbox.runOnce(quiet)
+    await s.change('a')
+    await outbox.runOnce(quiet)
+    await s.clock.advance(1_100)
+    await outbox.runOnce(quiet)
+    expect(versionsOf(sink, 'a').at(-1), 'the last state').toBe(2)
+  },
+)
 
 export const poison = defineCase('poison', async (env) => {
   const s = await stage(env)
@@ -249,23 +279,26 @@ export const poison = defineCase('poison', async (env) => {
 })
 
 /** A policy changed while followers wait: whoever was held is sent under the new one. */
-export const policyRaised = defineCase('hold-one-aggregate: policy raised meanwhile', async (env) => {
-  const s = await stage(env)
-  for (const raised of [{ order: 'none' }, { coalesce: 'latest' }] as const) {
-    const name = Object.keys(raised)[0] as string
-    let broken = true
-    const sink = env.engine.testing.memorySink({
-      answer: (event) => (broken && label(event) === `${name}@1` ? s.say.retry() : undefined),
-    })
-    await s.change(name, name, name)
-    await s.outbox(sink, { name }).runOnce(quiet)
-    expect(await s.rows(name)).toEqual([`${name}@1 retrying 1`])
-    broken = false
-    await s.clock.advance(1_100)
-    const outbox = s.outbox(sink, { name, subscription: { revision: 2, ...raised } })
-    await outbox.runOnce(quiet)
-    expect(versionsOf(sink, name).at(-1), `the newest of those held, ${name}`).toBe(3)
-    expect(await s.rows(name)).toEqual([])
-    await eventually(async () => (await s.open(name)) === 0)
-  }
-})
+export const policyRaised = defineCase(
+  'hold-one-aggregate: policy raised meanwhile',
+  async (env) => {
+    const s = await stage(env)
+    for (const raised of [{ order: 'none' }, { coalesce: 'latest' }] as const) {
+      const name = Object.keys(raised)[0] as string
+      let broken = true
+      const sink = env.engine.testing.memorySink({
+        answer: (event) => (broken && label(event) === `${name}@1` ? s.say.retry() : undefined),
+      })
+      await s.change(name, name, name)
+      await s.outbox(sink, { name }).runOnce(quiet)
+      expect(await s.rows(name)).toEqual([`${name}@1 retrying 1`])
+      broken = false
+      await s.clock.advance(1_100)
+      const outbox = s.outbox(sink, { name, subscription: { revision: 2, ...raised } })
+      await outbox.runOnce(quiet)
+      expect(versionsOf(sink, name).at(-1), `the newest of those held, ${name}`).toBe(3)
+      expect(await s.rows(name)).toEqual([])
+      await eventually(async () => (await s.open(name)) === 0)
+    }
+  },
+)

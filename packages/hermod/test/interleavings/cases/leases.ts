@@ -38,11 +38,22 @@ export const leaseExpiry = defineCase('lease-expiry', async (env) => {
   const [b] = await s.db.query(CLAIM, ['b'])
   expect(b, 'after the lease').toEqual({ lane, fence: 2, pos: 0, expired: true })
   expect(await s.db.query(RENEW, ['a', lane, 1]), 'a renewal under an old fence').toEqual([])
-  expect(await s.db.query(SETTLE, ['a', settling(lane, 1, 0, 1)]), 'a settle under an old fence').toEqual([])
-  expect(await s.db.query(SETTLE, ['b', settling(lane, 1, 0, 1)]), 'an old fence, a new owner').toEqual([])
-  expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 1, 2)]), 'another starting cursor').toEqual([])
+  expect(
+    await s.db.query(SETTLE, ['a', settling(lane, 1, 0, 1)]),
+    'a settle under an old fence',
+  ).toEqual([])
+  expect(
+    await s.db.query(SETTLE, ['b', settling(lane, 1, 0, 1)]),
+    'an old fence, a new owner',
+  ).toEqual([])
+  expect(
+    await s.db.query(SETTLE, ['b', settling(lane, 2, 1, 2)]),
+    'another starting cursor',
+  ).toEqual([])
   expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 0, 1)])).toEqual([{ lane }])
-  expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 0, 1)]), 'the same settle again').toEqual([])
+  expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 0, 1)]), 'the same settle again').toEqual(
+    [],
+  )
   await holds(s.db, 'I7', 'I8')
 })
 
@@ -86,7 +97,8 @@ export const frozenBeforeSend = defineCase('lease-expiry: frozen before the call
   const watched = new WatchedPool(s.db.pool)
   const frozen = gate()
   const [slow, fast] = [env.engine.testing.memorySink(), env.engine.testing.memorySink()]
-  watched.after = (text) => (text.includes('outbox.read(') && slow.calls.length === 0 ? frozen.opened : undefined)
+  watched.after = (text) =>
+    text.includes('outbox.read(') && slow.calls.length === 0 ? frozen.opened : undefined
   await s.change('a')
   const options = { ...quiet, leaseMs: 1_000, concurrency: 1 }
   const subscription = { callMs: 500 }
@@ -146,9 +158,14 @@ export const wrongClock = defineCase('wrong-clock', async (env) => {
   const { retry } = s.say
   const really = Date.now
   let off = 3_600_000
-  Date.now = () => really() + (off = -off)
+  Date.now = () => {
+    off = -off
+    return really() + off
+  }
   try {
-    const sink = env.engine.testing.memorySink({ answer: (event) => (event.attempt === 1 ? retry() : undefined) })
+    const sink = env.engine.testing.memorySink({
+      answer: (event) => (event.attempt === 1 ? retry() : undefined),
+    })
     const outbox = s.outbox(sink)
     await s.change('a')
     await outbox.runOnce(quiet)
@@ -159,7 +176,8 @@ export const wrongClock = defineCase('wrong-clock', async (env) => {
     await outbox.runOnce(quiet)
     expect(labels(sink), 'a retry that is due by the database').toEqual(['a@1'])
     await s.change('a')
-    const { claim } = await env.engine.load<typeof import('../../../src/flow/claim.ts')>('flow/claim.ts')
+    const { claim } =
+      await env.engine.load<typeof import('../../../src/flow/claim.ts')>('flow/claim.ts')
     const all = { name: 'all', revision: 1 }
     const lanes = await claim(s.db.pool as never, all, 'a', 16, 45_000)
     expect(lanes.length).toBe(1)
@@ -167,7 +185,10 @@ export const wrongClock = defineCase('wrong-clock', async (env) => {
       `select extract(epoch from lease_until - outbox.clock()) * 1000 as ms from outbox.lane where owner = 'a'`,
     )
     expect(Math.abs(Number(lease?.ms) - 45_000), 'a lease by another clock').toBeLessThan(5_000)
-    expect(await claim(s.db.pool as never, all, 'b', 16, 45_000), 'a lane whose lease runs').toEqual([])
+    expect(
+      await claim(s.db.pool as never, all, 'b', 16, 45_000),
+      'a lane whose lease runs',
+    ).toEqual([])
   } finally {
     Date.now = really
   }
@@ -193,10 +214,16 @@ export const settleCommitCut = defineCase('settle-commit-cut', async (env) => {
     else watched.before = cut
     const errors: string[] = []
     const listener = { error: ({ during }: { during: string }) => errors.push(during) }
-    const position = Number((await s.db.query<{ n: string }>('select coalesce(max(pos), 0)::text as n from outbox.log'))[0]?.n)
+    const position = Number(
+      (
+        await s.db.query<{ n: string }>('select coalesce(max(pos), 0)::text as n from outbox.log')
+      )[0]?.n,
+    )
     const subscription = { from: { position } }
     await s.change(name, `${name}-b`, name)
-    const worker = await s.outbox(sink, { name, pool: watched, subscription, listener }).start(quiet)
+    const worker = await s
+      .outbox(sink, { name, pool: watched, subscription, listener })
+      .start(quiet)
     await eventually(async () => (await s.rows(name)).length === 1)
     await eventually(async () => (await s.open(name)) === 0)
     expect((await s.rows(name))[0], `the failed event's row: ${name}`).toBe(`${name}@1 retrying 1`)
@@ -240,7 +267,10 @@ export const claimCut = defineCase('claim-answer-cut', async (env) => {
   }
   await s.change('a')
   const worker = await s.outbox(sink, { pool: watched }).start({ ...quiet, concurrency: 1 })
-  await eventually(() => sink.accepted.length === 1, { timeoutMs: 5_000, what: 'the lane of a lost claim' })
+  await eventually(() => sink.accepted.length === 1, {
+    timeoutMs: 5_000,
+    what: 'the lane of a lost claim',
+  })
   await worker.stop()
   expect(await s.held(), 'lanes still held').toBe(0)
 })

@@ -2,7 +2,7 @@
 // not is never lost. A crash is a process whose statements no longer reach the database.
 
 import { expect } from 'vitest'
-import { defineCase, type Env } from '../../../../../test/support/case.ts'
+import { defineCase } from '../../../../../test/support/case.ts'
 import { eventually } from '../../../../../test/support/eventually.ts'
 import { holds } from '../../../../../test/support/invariants.ts'
 import type { OutboxEvent } from '../../../src/event.ts'
@@ -40,7 +40,7 @@ function mailbox(s: Stage, at: At = () => {}) {
 class Crash extends Error {}
 
 /** Runs a worker that dies at `step` of the first message; its lease then runs out. */
-async function dies(env: Env, s: Stage, step: Step): Promise<string[]> {
+async function dies(s: Stage, step: Step): Promise<string[]> {
   const watched = new WatchedPool(s.db.pool)
   let dead = false
   const { sink, accepted } = mailbox(s, (now) => {
@@ -51,7 +51,10 @@ async function dies(env: Env, s: Stage, step: Step): Promise<string[]> {
   watched.before = () => {
     if (dead) throw new Crash('a dead process sends nothing')
   }
-  await s.outbox(sink, { pool: watched }).runOnce(quiet).catch(() => {})
+  await s
+    .outbox(sink, { pool: watched })
+    .runOnce(quiet)
+    .catch(() => {})
   expect(dead, 'the script: the worker died').toBe(true)
   await s.clock.advance(60_000)
   return accepted
@@ -62,13 +65,13 @@ export const ledger = defineCase('ledger', async (env) => {
   const survivor = mailbox(s)
   await s.outbox(survivor.sink).runOnce(quiet)
   await s.change('early')
-  const early = await dies(env, s, 'before sending')
+  const early = await dies(s, 'before sending')
   await s.outbox(survivor.sink).runOnce(quiet)
   expect([early, survivor.accepted], 'crash before sending').toEqual([[], ['early@1']])
   for (const step of ['after the dot', 'after 250'] as const) {
     const id = step.replaceAll(' ', '-')
     await s.change(id)
-    expect(await dies(env, s, step)).toEqual([`${id}@1`])
+    expect(await dies(s, step)).toEqual([`${id}@1`])
     await s.outbox(survivor.sink).runOnce(quiet)
     expect(survivor.accepted, `sent again after a crash ${step}`).not.toContain(`${id}@1`)
     expect(await s.rows(), `crash ${step}`).toContain(`${id}@1 unknown 1`)
@@ -106,8 +109,13 @@ export const ledgerCrashMidBatch = defineCase('ledger-crash-mid-batch', async (e
   const unknown = (await s.rows()).filter((row) => row.includes('unknown'))
   expect(unknown.length, 'messages in flight').toBeLessThanOrEqual(3)
   expect(unknown, 'the one in flight').toContain(`${ids[2]}@1 unknown 1`)
-  expect((await s.rows()).filter((row) => row.includes('pending')), 'left behind').toEqual([])
-  expect([...second.accepted].sort(), 'those not begun').toEqual([`${ids[3]}@1`, `${ids[4]}@1`].sort())
+  expect(
+    (await s.rows()).filter((row) => row.includes('pending')),
+    'left behind',
+  ).toEqual([])
+  expect([...second.accepted].sort(), 'those not begun').toEqual(
+    [`${ids[3]}@1`, `${ids[4]}@1`].sort(),
+  )
   await holds(s.db, 'I8')
 })
 
@@ -118,7 +126,10 @@ export const ledgerOutcomes = defineCase('ledger: each answer', async (env) => {
   const cases: Record<string, { before?: () => Error; after?: () => Error; state: string }> = {
     'throws-before': { before: () => new TypeError('template'), state: 'retrying 1' },
     'refused-after': { after: refused, state: 'pending 0' },
-    'cut-after': { after: () => Object.assign(new Error('cut'), { code: 'ECONNRESET' }), state: 'unknown 1' },
+    'cut-after': {
+      after: () => Object.assign(new Error('cut'), { code: 'ECONNRESET' }),
+      state: 'unknown 1',
+    },
     'throws-after': { after: () => new TypeError('oops'), state: 'unknown 1' },
   }
   for (const [id, { before, after, state }] of Object.entries(cases)) {
@@ -135,7 +146,10 @@ export const ledgerOutcomes = defineCase('ledger: each answer', async (env) => {
     }
     await s.change(id)
     await s.outbox(sink).runOnce({ ...quiet, deadlineMs: 3_000 })
-    expect((await s.rows()).find((row) => row.startsWith(id)), id).toBe(`${id}@1 ${state}`)
+    expect(
+      (await s.rows()).find((row) => row.startsWith(id)),
+      id,
+    ).toBe(`${id}@1 ${state}`)
     expect(calls, `calls of ${id}`).toBeLessThanOrEqual(2)
     await s.db.query(`update outbox.delivery set state = 'discarded', next_attempt_at = null`)
     await s.db.query('select outbox.recover($1)', ['all'])
@@ -178,7 +192,8 @@ export const ledgerSettleCut = defineCase('settle-commit-cut: ledger', async (en
   const watched = new WatchedPool(s.db.pool)
   let cuts = 0
   watched.before = (text) => {
-    if (text.includes('outbox.settle(') && cuts++ === 0) throw Object.assign(new Error('cut'), { code: '08006' })
+    if (text.includes('outbox.settle(') && cuts++ === 0)
+      throw Object.assign(new Error('cut'), { code: '08006' })
   }
   await s.change('a')
   const worker = await s.outbox(sink, { pool: watched }).start(quiet)

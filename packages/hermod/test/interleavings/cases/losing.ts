@@ -46,13 +46,18 @@ export const connectionsCut = defineCase('lost connections', async (env) => {
   const worker = await outbox.start({ ...quiet, listen: true })
   const ids = Array.from({ length: 20 }, (_, n) => `d${n}`)
   for (let round = 0; round < 15; round++) {
-    await eventually(() => s.change(...ids).then(() => true), { what: 'a change to commit' }).catch(() => {})
+    await eventually(() => s.change(...ids).then(() => true), { what: 'a change to commit' }).catch(
+      () => {},
+    )
     await s.db.admin.query(
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()',
       [s.db.name],
     )
   }
-  await eventually(async () => (await s.open()) === 0, { timeoutMs: 20_000, what: 'everything to arrive' })
+  await eventually(async () => (await s.open()) === 0, {
+    timeoutMs: 20_000,
+    what: 'everything to arrive',
+  })
   await worker.stop()
   const rows = await s.db.query<{ id: string; versions: number[] }>(
     `select e.aggregate_id as id, array_agg((e.payload ->> 'v')::int order by l.pos) as versions
@@ -60,9 +65,15 @@ export const connectionsCut = defineCase('lost connections', async (env) => {
   )
   for (const { id, versions } of rows) {
     const sent = versionsOf(sink, id)
-    expect(versions.filter((v) => !sent.includes(v)), `lost versions of ${id}`).toEqual([])
+    expect(
+      versions.filter((v) => !sent.includes(v)),
+      `lost versions of ${id}`,
+    ).toEqual([])
     const ahead = sent.filter((v, at) => at > 0 && v > Math.max(...sent.slice(0, at)) + 1)
-    expect(ahead.filter((v) => versions.includes(v - 1)), `order of ${id}`).toEqual([])
+    expect(
+      ahead.filter((v) => versions.includes(v - 1)),
+      `order of ${id}`,
+    ).toEqual([])
   }
   await holds(s.db, 'I1', 'I7', 'I8')
   expect(await s.held(), 'lanes still held').toBe(0)

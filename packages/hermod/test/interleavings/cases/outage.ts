@@ -18,11 +18,29 @@ const thrown = (code: string) => () => {
 
 const ways: Record<string, Way> = {
   refused: { fail: thrown('ECONNREFUSED'), cause: 'unavailable' },
-  '503': { fail: () => { throw Object.assign(new Error('503'), { status: 503 }) }, cause: 'unavailable' },
+  '503': {
+    fail: () => {
+      throw Object.assign(new Error('503'), { status: 503 })
+    },
+    cause: 'unavailable',
+  },
   '429': { fail: (s) => s.say.unavailable({ status: 429 }), cause: 'unavailable' },
-  'time-out': { fail: () => { throw new DOMException('late', 'TimeoutError') }, cause: 'unavailable' },
-  '401': { fail: () => { throw Object.assign(new Error('401'), { status: 401 }) }, cause: 'misconfigured' },
-  'index missing': { fail: (s) => s.say.misconfigured({ message: 'no such index' }), cause: 'misconfigured' },
+  'time-out': {
+    fail: () => {
+      throw new DOMException('late', 'TimeoutError')
+    },
+    cause: 'unavailable',
+  },
+  '401': {
+    fail: () => {
+      throw Object.assign(new Error('401'), { status: 401 })
+    },
+    cause: 'misconfigured',
+  },
+  'index missing': {
+    fail: (s) => s.say.misconfigured({ message: 'no such index' }),
+    cause: 'misconfigured',
+  },
 }
 
 function outageOf(name: string, { fail, cause }: Way) {
@@ -38,7 +56,9 @@ function outageOf(name: string, { fail, cause }: Way) {
     }
     expect(await s.rows(), `rows written during an outage: ${name}`).toEqual([])
     expect(await s.open(), 'the cursor stays').toBe(300)
-    const [held] = await s.db.query('select held_cause, held_says is not null as says from outbox.subscription')
+    const [held] = await s.db.query(
+      'select held_cause, held_says is not null as says from outbox.subscription',
+    )
     expect(held).toEqual({ held_cause: cause, says: true })
     // After the first failures only single events are tried.
     expect(sink.calls.slice(-5), 'probes').toEqual([1, 1, 1, 1, 1])
@@ -57,7 +77,9 @@ function outageOf(name: string, { fail, cause }: Way) {
 
 export const outages = Object.entries(ways).map(([name, way]) => outageOf(name, way))
 
-export const outage = outages.find(({ title }) => title === 'outage: refused') as (typeof outages)[0]
+export const outage = outages.find(
+  ({ title }) => title === 'outage: refused',
+) as (typeof outages)[0]
 
 /** The right to probe: one wins, a late failure of somebody else does not end it, it lapses. */
 export const probeRace = defineCase('outage: the right to probe', async (env) => {
@@ -75,7 +97,10 @@ export const probeRace = defineCase('outage: the right to probe', async (env) =>
   const second = both[1].start(`select outbox.probe('all', 'b', 35000) as won`)
   await second.blocked(both[0])
   await both[0].commit()
-  expect([first, await second.promise], 'probes at once').toEqual([[{ won: true }], [{ won: false }]])
+  expect([first, await second.promise], 'probes at once').toEqual([
+    [{ won: true }],
+    [{ won: false }],
+  ])
   await s.db.query(hold, [null])
   await s.db.query(hold, ['b'])
   await s.clock.advance(30_000)
@@ -138,7 +163,8 @@ export const retryAfter = defineCase('retry-after', async (env) => {
   const [a, b] = [(await s.inLane(1, 1))[0], (await s.inLane(9, 1))[0]] as [string, string]
   let afterMs: number | undefined = 20_000
   const sink = env.engine.testing.memorySink({
-    answer: (event) => (event.aggregateId === a && afterMs !== undefined ? s.say.unavailable({ afterMs }) : undefined),
+    answer: (event) =>
+      event.aggregateId === a && afterMs !== undefined ? s.say.unavailable({ afterMs }) : undefined,
   })
   const outbox = s.outbox(sink)
   await s.change(a)

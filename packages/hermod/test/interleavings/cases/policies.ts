@@ -18,7 +18,10 @@ export const pauseAndResume = defineCase('mode: paused and resumed', async (env)
   await s.db.query(setMode('paused'))
   await eventually(async () => (await s.held()) === 0, { what: 'lanes to be given back' })
   await s.change('a', 'b')
-  expect(await s.db.query(`select * from outbox.claim('all', 1, 'x', 16, 45000)`), 'a claim').toEqual([])
+  expect(
+    await s.db.query(`select * from outbox.claim('all', 1, 'x', 16, 45000)`),
+    'a claim',
+  ).toEqual([])
   expect(sink.accepted.length, 'sent while paused').toBe(1)
   await s.db.query(setMode('live'))
   await eventually(() => sink.accepted.length === 3)
@@ -91,11 +94,16 @@ export const singleLane = defineCase('lanes: 1', async (env) => {
   await s.change(...ids)
   await s.emit(ids, 'note.changed')
   await s.change(...ids)
-  const outbox = s.outbox(sink, { subscription: { lanes: 1, types: ['doc.*'], batch: { count: 7 } } })
+  const outbox = s.outbox(sink, {
+    subscription: { lanes: 1, types: ['doc.*'], batch: { count: 7 } },
+  })
   await outbox.runOnce(quiet)
   const positions = sink.accepted.map(({ position }) => position)
   expect(positions.length).toBe(80)
-  expect([...positions].sort((a, b) => Number(a - b)), 'read by position').toEqual(positions)
+  expect(
+    [...positions].sort((a, b) => Number(a - b)),
+    'read by position',
+  ).toEqual(positions)
   expect(new Set(sink.accepted.map(({ type }) => type))).toEqual(new Set(['doc.changed']))
   await holds(s.db, 'I8')
 })
@@ -117,22 +125,28 @@ export const singleLaneEpoch = defineCase('lanes: 1 across an epoch', async (env
   expect(labels(sink), 'across the epoch').toEqual(['a@1', 'b@1', 'c@1', 'd@1'])
 })
 
-export const raisedFilter = defineCase('revision: a new filter holds from its position', async (env) => {
-  const s = await stage(env)
-  const sink = env.engine.testing.memorySink()
-  await s.outbox(sink, { subscription: { types: ['doc.*'] } }).runOnce(quiet)
-  await s.emit(['before'], 'note.changed')
-  await s.change('before')
-  const raised = s.outbox(sink, { subscription: { types: ['note.*'], revision: 2 } })
-  await raised.runOnce(quiet)
-  await s.emit(['after'], 'note.changed')
-  await s.change('after')
-  await raised.runOnce(quiet)
-  const heard = sink.accepted.map((event) => `${event.type} ${event.aggregateId}`)
-  expect(heard, 'each position by its own filter').toEqual(['doc.changed before', 'note.changed after'])
-  const conflict = s.outbox(sink, { subscription: { types: ['*'], revision: 2 } }).runOnce(quiet)
-  await expect(conflict).rejects.toMatchObject({ code: 'HMD_SUBSCRIPTION_CONFLICT' })
-})
+export const raisedFilter = defineCase(
+  'revision: a new filter holds from its position',
+  async (env) => {
+    const s = await stage(env)
+    const sink = env.engine.testing.memorySink()
+    await s.outbox(sink, { subscription: { types: ['doc.*'] } }).runOnce(quiet)
+    await s.emit(['before'], 'note.changed')
+    await s.change('before')
+    const raised = s.outbox(sink, { subscription: { types: ['note.*'], revision: 2 } })
+    await raised.runOnce(quiet)
+    await s.emit(['after'], 'note.changed')
+    await s.change('after')
+    await raised.runOnce(quiet)
+    const heard = sink.accepted.map((event) => `${event.type} ${event.aggregateId}`)
+    expect(heard, 'each position by its own filter').toEqual([
+      'doc.changed before',
+      'note.changed after',
+    ])
+    const conflict = s.outbox(sink, { subscription: { types: ['*'], revision: 2 } }).runOnce(quiet)
+    await expect(conflict).rejects.toMatchObject({ code: 'HMD_SUBSCRIPTION_CONFLICT' })
+  },
+)
 
 export const priority = defineCase('priority', async (env) => {
   const s = await stage(env)
