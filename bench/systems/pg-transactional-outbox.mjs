@@ -78,7 +78,7 @@ export default {
     const [shutdown] = library.initializePollingMessageListener(
       { outboxOrInbox: 'outbox', dbListenerConfig: db, settings: listenerSettings(settings) },
       { handle: async ({ payload }) => delivered(1, () => payload.id) },
-      globalThis.__benchLogger ?? { ...library.getDisabledLogger(), error: (...all) => console.error(...all) },
+      { ...library.getDisabledLogger(), error: (...all) => console.error(...all) },
       { batchSizeStrategy: batchSize(settings.batch) },
     )
     const pool = new pg.Pool({ connectionString: url, max: 1 })
@@ -109,7 +109,7 @@ function batchSize(batch) {
   return async (open) => {
     if (open === 0) return batch
     await new Promise((resolve) => setTimeout(resolve, 1))
-    return open
+    return 0
   }
 }
 

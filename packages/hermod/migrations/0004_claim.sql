@@ -208,6 +208,31 @@ begin
      order by g.pos;
 end $$;
 
+-- The next events of a row's aggregate in the log, after it and not beyond the lane's cursor: they wait for it.
+create function outbox.followers(d outbox.delivery, up_to bigint, rows_max integer) returns table (pos bigint, event_id bigint)
+language sql stable
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+  select g.pos, g.event_id
+    from outbox.log g
+    join outbox.event e on e.id = g.event_id
+   where g.lane = (select outbox.lane_of((d).hash, t.lanes) from outbox.setting t)
+     and g.pos > (d).pos and g.pos <= up_to and g.hash = (d).hash
+     and e.aggregate_type = (d).aggregate_type and e.aggregate_id = (d).aggregate_id
+     and not exists (select from outbox.delivery x
+                      where x.subscription = (d).subscription and x.lane = (d).lane and x.pos = g.pos and x.state in ('discarded', 'delivered', 'unknown'))
+     and exists (select from (select f.types, f.aggregates from outbox.filter f
+                               where f.subscription = (d).subscription and f.from_pos < g.pos order by f.from_pos desc limit 1) f
+                  where outbox.matches(f.types, e.type) and (f.aggregates is null or e.aggregate_type = any (f.aggregates)))
+   order by g.pos limit rows_max
+$$;
+
+-- The first of them, or null.
+create function outbox.follower(d outbox.delivery, up_to bigint, out pos bigint, out event_id bigint)
+language sql stable as $$
+  select f.pos, f.event_id from outbox.followers(d, up_to, 1) f
+$$;
+
 -- What an aggregate's open rows mean for its next event.
 create function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) returns text
 language sql stable
@@ -330,7 +355,7 @@ returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, v
 language sql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
-  with due as materialized (
+  with head as materialized (
     select d.* from outbox.delivery d
      where d.subscription = (s).name and d.lane = any (lanes) and d.next_attempt_at <= now
        and not ((s).ordered and not (s).coalesced and exists (
@@ -338,9 +363,23 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
             and o.aggregate_type = d.aggregate_type and o.aggregate_id = d.aggregate_id and o.pos < d.pos and o.state <> 'delivered'
             and (o.state in ('pending', 'retrying', 'sending') or (o.state = 'dead' and (s).dead_holds and not (s).ledger))))
      order by d.next_attempt_at, d.pos limit count_max
+  ), due as materialized (
+    -- What waits behind a head goes with it, in order: else an aggregate that failed once could catch up only event by event.
+    select * from (
+      select h.lane, h.pos, h.event_id, h.attempts, h.aggregate_type, h.aggregate_id, h.correction, h.event from head h
+      union all
+      select h.lane, f.pos, f.event_id, 0, h.aggregate_type, h.aggregate_id, null, null
+        from head h
+       cross join lateral outbox.cursor_of((s).name, h.lane) c
+       cross join lateral outbox.followers(h, least(c.pos, (
+         select min(o.pos) - 1 from outbox.delivery o
+          where o.subscription = h.subscription and o.lane = h.lane and o.hash = h.hash and o.state <> 'delivered'
+            and o.aggregate_type = h.aggregate_type and o.aggregate_id = h.aggregate_id and o.pos > h.pos)), least(count_max, 500) - 1) f
+       where (s).ordered and not (s).coalesced and not (s).ledger and count_max > 1) u
+     order by u.pos limit count_max
   ), sized as (
     select d.*, e.version as e_version, e.created_at as e_created_at, e.type as e_type, e.key as e_key, e.headers as e_headers, e.payload as e_payload,
-           coalesce(sum(e.bytes) over (order by d.next_attempt_at, d.pos), 0) - coalesce(e.bytes, 0) as before
+           coalesce(sum(e.bytes) over (order by d.pos rows unbounded preceding), 0) - coalesce(e.bytes, 0) as before
       from due d left join outbox.event e on e.id = d.event_id
   )
   select z.lane, z.pos, z.event_id, 0::smallint, 'due ' || z.attempts,

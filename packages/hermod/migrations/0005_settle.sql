@@ -1,23 +1,5 @@
 -- settle: append the cursor, write a row only for events that need attention. All of it, or nothing.
 
--- The next event of an aggregate in the log, after `pos` and not beyond the lane's cursor.
-create function outbox.follower(d outbox.delivery, up_to bigint, out pos bigint, out event_id bigint)
-language sql stable
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
-set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
-  select g.pos, g.event_id
-    from outbox.setting t
-    join outbox.log g on g.lane = outbox.lane_of((d).hash, t.lanes)
-    join outbox.event e on e.id = g.event_id
-   where g.pos > (d).pos and g.pos <= up_to and g.hash = (d).hash
-     and e.aggregate_type = (d).aggregate_type and e.aggregate_id = (d).aggregate_id
-     and not exists (select from outbox.delivery x
-                      where x.subscription = (d).subscription and x.lane = (d).lane and x.pos = g.pos and x.state in ('discarded', 'delivered', 'unknown'))
-     and exists (select from (select f.types, f.aggregates from outbox.filter f
-                               where f.subscription = (d).subscription and f.from_pos < g.pos order by f.from_pos desc limit 1) f
-                  where outbox.matches(f.types, e.type) and (f.aggregates is null or e.aggregate_type = any (f.aggregates)))
-   order by g.pos limit 1
-$$;
 
 -- The head of an aggregate is done: the row walks on to the next event held behind it, or goes. A follower with a row
 -- of its own (a dead letter, or a retry from before the subscription was ordered) is met there: a dead one that holds

@@ -9,8 +9,8 @@ const flightsMax = 2
 
 /** What a batch did that the database may not show yet. */
 interface Flight {
-  /** Positions of rows that were sent again. */
-  readonly due: ReadonlySet<bigint>
+  /** Aggregates with rows that were sent again, and perhaps what waited behind them. */
+  readonly due: ReadonlySet<string>
   /** Aggregates whose next event has to wait. */
   failed: ReadonlySet<string>
   /** Aggregates with a new dead letter that holds nothing back. */
@@ -56,7 +56,7 @@ export class HeldLane {
 
   /** A batch goes out. */
   begin({ due }: LaneRead): void {
-    const sent = new Set(due.map(({ event }) => event.position))
+    const sent = new Set(due.map(aggregateKey))
     const flight = { due: sent, failed: NOTHING, dead: NOTHING }
     this.#flights = [...this.#flights, flight].slice(-flightsMax)
   }
@@ -72,7 +72,7 @@ export class HeldLane {
     if (this.#flights.length === 0) return read
     const fresh = read.fresh.map((entry) => this.#marked(entry))
     const due = read.due.filter(
-      ({ event }) => !this.#flights.some((flight) => flight.due.has(event.position)),
+      (entry) => !this.#flights.some((flight) => flight.due.has(aggregateKey(entry))),
     )
     return { ...read, fresh, due }
   }

@@ -361,7 +361,7 @@ export class Loop {
   }
 
   async #passed(): Promise<void> {
-    this.#count = Math.min(this.#station.subscription.batch.count, this.#count * 2)
+    this.#count = Math.min(this.#station.subscription.batch.count, this.#count * 4)
     await this.#breaker.passed()
   }
 

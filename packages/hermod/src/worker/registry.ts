@@ -13,7 +13,7 @@ const HEARTBEAT = `select name, revision::text, mode, held_cause, probe_ms::text
 
 export const heartbeatMs = 1_000
 /** A worker not heard of for this long has no share. */
-const aliveMs = 5_000
+const aliveMs = 2_500
 
 const UNKNOWN: SubscriptionState = {
   ...{ mode: 'paused', outdated: false, held: false, probeAtMs: 0, lanes: 1, workers: 1 },
