@@ -50,6 +50,9 @@ export class Bench {
     const { role = 'drain', settings = this.settings(system), ...rest } = options
     const tasks = backlogs.map(({ database, ...backlog }) => ({ ...backlog, url: database.url }))
     const answer = await measure({ role, system, backlogs: tasks, settings, ...rest })
+    if (system === ours && answer.runs.some(({ repeats = 0 }) => repeats > 0)) {
+      throw new Error(`${system} delivered an event twice: ${JSON.stringify(answer.runs)}`)
+    }
     if (role === 'drain') await this.check(system, backlogs.at(-1))
     return { ...answer.runs.at(-1), runs: answer.runs, rssMb: answer.rssMb }
   }

@@ -1,4 +1,7 @@
-/** A measured process: gets one task, plays its role with its system, answers, ends. */
+/**
+ * A measured process: gets a task, plays its role with its system, answers, ends. In a smoke run it
+ * stays for the next task.
+ */
 import { readySystem } from './systems.mjs'
 
 const waiting = new Map()
@@ -9,17 +12,23 @@ const session = {
   told: (word) => new Promise((resolve) => waiting.set(word, resolve)),
 }
 
-process.once('disconnect', () => process.exit(1))
-process.once('message', async (task) => {
-  process.on('message', ({ word, ...rest }) => waiting.get(word)?.(rest))
+const leave = () => process.exit(1)
+process.once('disconnect', leave)
+process.on('message', async ({ word, ...task }) => {
+  if (word !== undefined) return waiting.get(word)?.(task)
+  const answer = await attempt(task)
+  if (task.stays) return process.send(answer)
+  process.off('disconnect', leave)
+  // Whatever a library leaves open (timers, pools) does not keep the process.
+  process.send(answer, () => process.exit(0))
+})
+
+async function attempt(task) {
+  waiting.clear()
   try {
     const { play } = await import(`./roles/${task.role}.mjs`)
-    process.send({ result: (await play(await readySystem(task.system), task, session)) ?? null })
+    return { result: (await play(await readySystem(task.system), task, session)) ?? null }
   } catch (error) {
-    process.send({ error: error.stack ?? String(error) })
+    return { error: error.stack ?? String(error) }
   }
-  // Whatever a library leaves open (timers, pools) does not keep the process.
-  process.removeAllListeners('disconnect')
-  process.disconnect()
-  setTimeout(() => process.exit(0), 200).unref()
-})
+}

@@ -4,6 +4,7 @@
  */
 import { Bench } from './bench.mjs'
 import { commit, machine } from './machine.mjs'
+import { endProcesses, reuseProcesses } from './measure.mjs'
 import { readOptions, usage } from './options.mjs'
 import { installedPeers, installPeers } from './peers.mjs'
 import { clearProgress, printHeader, printScenario, printVerdicts, progress } from './print.mjs'
@@ -29,6 +30,7 @@ function read() {
 }
 
 async function main() {
+  if (options.mode === 'tiny') reuseProcesses()
   const peers = findPeers()
   const stage = await openStage({ durable: options.mode !== 'tiny' })
   process.once('SIGINT', () => process.exit(130))
@@ -37,14 +39,16 @@ async function main() {
     const about = await describe(stage, peers)
     if (!options.json) printHeader(about)
     const figures = await runAll(stage, about)
-    if (!options.json) printVerdicts(figures)
-    else console.log(JSON.stringify(complete(figures, about)))
+    if (options.json) console.log(JSON.stringify(complete(figures, about)))
+    else if (options.mode === 'tiny') console.log('\nSizes for a smoke run: the figures mean nothing.')
+    else printVerdicts(figures)
   } catch (error) {
     clearProgress()
     console.error(error.message)
     process.exitCode = 1
   } finally {
     clearProgress()
+    endProcesses()
     await stage.close()
   }
 }
@@ -64,7 +68,8 @@ async function describe(stage, peers) {
   const reasons = {}
   for (const name of [ours, ...Object.keys(peers)]) {
     const system = await describeSystem(name)
-    settings[name] = tunedSettings()[name] ?? system.settings
+    const smoke = options.mode === 'tiny' ? system.smoke : undefined
+    settings[name] = smoke ?? tunedSettings()[name] ?? system.settings
     reasons[name] = system.reasons
   }
   const versions = { node: process.versions.node, postgres: stage.version, ...peers }

@@ -3,8 +3,8 @@
  * fresh database, cloned from a template that has the system installed.
  */
 import { startPostgres } from 'hermod/embedded'
-import pg from 'pg'
 import { measure } from './measure.mjs'
+import { openPool } from './pool.mjs'
 
 export const serverSettings = {
   shared_buffers: '512MB',
@@ -29,7 +29,7 @@ class Stage {
 
   constructor(postgres) {
     this.#postgres = postgres
-    this.#admin = patientPool(postgres.url(), 2)
+    this.#admin = openPool(postgres.url(), 2)
   }
 
   get version() {
@@ -110,7 +110,7 @@ class Database {
 
   /** Asks with one connection, for a system's own check. */
   async ask(work) {
-    const pool = patientPool(this.url, 1)
+    const pool = openPool(this.url, 1)
     try {
       return await work(pool)
     } finally {
@@ -121,11 +121,4 @@ class Database {
   async drop() {
     await this.#admin.query(`drop database ${this.name} with (force)`)
   }
-}
-
-/** A database may be dropped, and the server ended, while a connection is still being closed. */
-function patientPool(connectionString, max) {
-  const pool = new pg.Pool({ connectionString, max })
-  pool.on('error', () => {})
-  return pool
 }

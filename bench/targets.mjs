@@ -15,6 +15,9 @@ const leastOf = (pick) => (byPeer) =>
     Object.fromEntries(Object.entries(byPeer ?? {}).map(([name, value]) => [name, pick(value)])),
   )
 
+const share = (part, whole) =>
+  part === null || !whole ? null : Number((part / whole).toPrecision(3))
+
 export const targets = [
   row(
     'emit.vsPlain',
@@ -36,7 +39,10 @@ export const targets = [
   row('latency.p50Ms', 'ms from commit to acknowledged at 1,000/s, median', atMost(5)),
   row('latency.p99Ms', 'the same, 99th percentile', atMost(30)),
   row('latency.backlogP99', 'events waiting meanwhile, 99th percentile', atMost(99)),
-  row('latency.peers', 'ms, median of the best peer', {}, { of: leastOf((peer) => peer.p50Ms) }),
+  row('latency.peers', 'median of the best peer, against ours', atLeast(1), {
+    of: (peers, ours) => share(leastOf(({ p50Ms }) => p50Ms)(peers), ours?.p50Ms),
+    as: times,
+  }),
   row('growth.ratio', 'drain rate over backlogs of 10k to 1M, slowest/fastest', atLeast(0.85)),
   row('xmin.ratio', 'drain rate under a pinned xmin, against without', atLeast(0.9)),
   row('xmin.deadTuples', 'dead tuples in event and log meanwhile', atMost(0)),
@@ -48,7 +54,10 @@ export const targets = [
     as: times,
   }),
   row('cost.walBytes', 'bytes of WAL per event', {}),
-  row('cost.peers', 'the same of the best peer', {}, { of: leastOf((peer) => peer.walBytes) }),
+  row('cost.peers', 'the same, against the peer with the least', atMost(0.5), {
+    of: (peers, ours) => share(ours?.walBytes, leastOf(({ walBytes }) => walBytes)(peers)),
+    as: times,
+  }),
   row('cost.tableBytes', 'bytes of tables and indexes per event', {}),
   row('cost.rssMb', 'MB of memory of a worker before a backlog of 1M', atMost(160)),
 ]
@@ -61,7 +70,7 @@ function row(name, says, bound, { of = (value) => value, as = number } = {}) {
 export function judged(figures) {
   return targets.flatMap(({ name, says, of, as, target, meets }) => {
     const [scenario, figure] = name.split('.')
-    const value = of(figures[scenario]?.[figure] ?? null)
+    const value = of(figures[scenario]?.[figure] ?? null, figures[scenario])
     if (value === null || value === undefined) return []
     const verdict = meets === undefined ? '' : meets(value) ? 'met' : 'missed'
     return [{ name, says, value: as(value), target, verdict }]

@@ -1,9 +1,10 @@
 /** Bulk emit: transactions of many events, one after the other on one connection. */
-import pg from 'pg'
+
 import { items } from '../payload.mjs'
+import { openPool } from '../pool.mjs'
 
 export async function play(system, { url, events, perTransaction }) {
-  const pool = new pg.Pool({ connectionString: url, max: 1 })
+  const pool = openPool(url, 1)
   const producer = await system.producer(url)
   const client = await pool.connect()
   // The first transactions compile and plan; the events are made before the clock starts.

@@ -1,12 +1,13 @@
 /** The write path: `update + enqueue + commit` on a few connections for a while. */
-import pg from 'pg'
+
 import { item } from '../payload.mjs'
+import { openPool } from '../pool.mjs'
 import { documents } from './install.mjs'
 
 const UPDATE = 'update app.document set revision = revision + 1 where id = $1'
 
 export async function play(system, { url, connections, ms, warmMs }) {
-  const pool = new pg.Pool({ connectionString: url, max: connections })
+  const pool = openPool(url, connections)
   const producer = await system.producer(url)
   const clients = await Promise.all(Array.from({ length: connections }, () => pool.connect()))
   await run(producer, clients, warmMs)

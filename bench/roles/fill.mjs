@@ -1,11 +1,12 @@
 /** Commits a backlog, 1,000 events a transaction, and leaves the tables vacuumed and analysed. */
-import pg from 'pg'
+
 import { items } from '../payload.mjs'
+import { openPool } from '../pool.mjs'
 
 const perTransaction = 1_000
 
 export async function play(system, { url, events, from = 1, connections = 2 }) {
-  const pool = new pg.Pool({ connectionString: url, max: connections })
+  const pool = openPool(url, connections)
   const producer = await system.producer(url)
   await system.room?.(pool, events)
   let next = from

@@ -1,11 +1,11 @@
 /** Installs a system into an empty database, beside the application's own table. */
-import pg from 'pg'
+import { openPool } from '../pool.mjs'
 
 export const documents = 10_000
 
 export async function play(system, { url }) {
   await system.install(url)
-  const pool = new pg.Pool({ connectionString: url, max: 1 })
+  const pool = openPool(url, 1)
   await pool.query('create schema app')
   await pool.query(
     'create table app.document (id int primary key, revision int not null, title text)',

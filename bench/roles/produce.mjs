@@ -3,15 +3,15 @@
  * transactions of one. Says when each commit was answered.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import pg from 'pg'
 import { hostMs } from '../numbers.mjs'
 import { items } from '../payload.mjs'
+import { openPool } from '../pool.mjs'
 import { documents } from './install.mjs'
 
 const UPDATE = 'update app.document set revision = revision + 1 where id = $1'
 
 export async function play(system, task) {
-  const pool = new pg.Pool({ connectionString: task.url, max: task.connections })
+  const pool = openPool(task.url, task.connections)
   const producer = await system.producer(task.url)
   const clients = await Promise.all(Array.from({ length: task.connections }, () => pool.connect()))
   const startedMs = hostMs()

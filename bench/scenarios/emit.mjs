@@ -11,7 +11,7 @@ export default {
   title: 'write path: transactions/s of update + emit + commit on 8 connections',
   weight: 32,
   sizes: {
-    tiny: { ...size, rounds: 1, ms: 200, warmMs: 50 },
+    tiny: { ...size, rounds: 1, ms: 100, warmMs: 20 },
     quick: { ...size, rounds: 3, ms: 1_000, warmMs: 300 },
     full: { ...size, rounds: 7, ms: 4_000 },
   },

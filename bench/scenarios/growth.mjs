@@ -11,14 +11,17 @@ export default {
   title: 'growth: events/s of a drain by size of the backlog',
   weight: 20,
   sizes: {
-    tiny: { rounds: 1, warmEvents: 10, fixed: 10, backlogs: { 200: 1, 500: 1 } },
-    quick: { rounds: 3, warmEvents: 5_000, fixed: 100, backlogs: { 10000: 4, 100000: 1 } },
+    tiny: { rounds: 1, warmEvents: 10, fixed: 10, fixedTimes: 1, backlogs: { 300: 1, 500: 1 } },
+    quick: {
+      ...{ rounds: 3, warmEvents: 5_000, fixed: 100, fixedTimes: 3 },
+      backlogs: { 10000: 4, 100000: 1 },
+    },
     full: {
-      ...{ rounds: 5, warmEvents: 20_000, fixed: 100 },
+      ...{ rounds: 5, warmEvents: 20_000, fixed: 100, fixedTimes: 5 },
       backlogs: { 10000: 7, 100000: 2, 1000000: 1 },
     },
     long: {
-      ...{ rounds: 3, warmEvents: 20_000, fixed: 100 },
+      ...{ rounds: 3, warmEvents: 20_000, fixed: 100, fixedTimes: 5 },
       backlogs: { 10000: 7, 100000: 2, 1000000: 1, 5000000: 1 },
     },
   },
@@ -44,8 +47,8 @@ export default {
 
 /** One warm process, every backlog in a database of its own. */
 async function one(bench, sizes) {
-  const { warmEvents, fixed, backlogs: times } = bench.size
-  const plan = [warmEvents, fixed, fixed, fixed]
+  const { warmEvents, fixed, fixedTimes, backlogs: times } = bench.size
+  const plan = [warmEvents, ...new Array(fixedTimes).fill(fixed)]
   for (const events of sizes) plan.push(...new Array(times[events]).fill(events))
   const backlogs = []
   try {

@@ -1,7 +1,7 @@
 /** Hermod, through its public door. */
 import { createOutbox, migrate } from 'hermod'
-import pg from 'pg'
 import { aggregateType, type } from '../payload.mjs'
+import { openPool } from '../pool.mjs'
 
 const asEvent = ({ aggregateId, payload }) => ({
   type,
@@ -16,6 +16,8 @@ export default {
   schema: 'outbox',
   settings: { concurrency: 2, batch: 5_000 },
   reasons: 'two claim loops for two cores; the largest batch a subscription may have',
+  /** One loop takes all lanes at its first claim: a smoke run waits for no second one. */
+  smoke: { concurrency: 1, batch: 500 },
   candidates: [
     { concurrency: 1, batch: 5_000 },
     { concurrency: 2, batch: 5_000 },
@@ -24,7 +26,7 @@ export default {
   ],
 
   async install(url) {
-    const pool = new pg.Pool({ connectionString: url })
+    const pool = openPool(url, 2)
     await migrate(pool)
     await pool.end()
   },
@@ -39,7 +41,7 @@ export default {
   },
 
   async producer(url) {
-    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const pool = openPool(url, 1)
     const outbox = createOutbox({ pool, listener })
     return {
       enqueue: (client, items) =>
@@ -50,7 +52,7 @@ export default {
   },
 
   async consumer(url, { delivered, settings, subscriptions = 1, sinkMs = 0 }) {
-    const pool = new pg.Pool({ connectionString: url, max: settings.concurrency + 8 })
+    const pool = openPool(url, settings.concurrency + 8)
     const outbox = createOutbox({ pool, listener })
     const sink = nullSink(delivered, sinkMs)
     for (let n = 1; n <= subscriptions; n++) {

@@ -3,9 +3,9 @@
  * from the first poll on, its protections for poisonous messages (extra writes) are off.
  */
 import { randomUUID } from 'node:crypto'
-import pg from 'pg'
 import { aggregateType, type } from '../payload.mjs'
 import { loadPeer } from '../peers.mjs'
+import { openPool } from '../pool.mjs'
 
 const table = { schema: 'outbox_peer', table: 'outbox', outboxOrInbox: 'outbox' }
 const names = {
@@ -53,7 +53,7 @@ export default {
 
   async install(url) {
     const { DatabaseSetup: setup } = library
-    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const pool = openPool(url, 1)
     await pool.query(setup.dropAndCreateTable(names))
     await pool.query(setup.createPollingFunction(names))
     await pool.query(setup.setupPollingIndexes(names))
@@ -81,7 +81,7 @@ export default {
       { ...library.getDisabledLogger(), error: (...all) => console.error(...all) },
       { batchSizeStrategy: batchSize(settings.batch) },
     )
-    const pool = new pg.Pool({ connectionString: url, max: 1 })
+    const pool = openPool(url, 1)
     return {
       async stop() {
         await untilProcessed(pool)

@@ -2,8 +2,9 @@
  * The limit: the same transaction without an outbox, and the same bytes inserted into a bare table
  * with the columns of `outbox.event` and a primary key.
  */
-import pg from 'pg'
+
 import { aggregateType, type } from '../payload.mjs'
+import { openPool } from '../pool.mjs'
 import hermod from './hermod.mjs'
 
 const INSERT = `insert into bare_event (type, aggregate_type, aggregate_id, bytes, payload)
@@ -16,7 +17,7 @@ export default {
 
   async install(url) {
     await hermod.install(url)
-    const pool = new pg.Pool({ connectionString: url })
+    const pool = openPool(url, 2)
     await pool.query(`create table bare_event
       (like outbox.event including defaults including storage including compression, primary key (id))`)
     await pool.end()

@@ -98,8 +98,15 @@ export class DeliveredEvent<P = unknown> implements OutboxEvent<P> {
 
   /** The same event with a loaded or corrected payload, or another attempt number. */
   with(changes: Partial<DeliveredEventFields>): DeliveredEvent {
-    const bytes = changes.payloadText === undefined ? this.#fields.bytes : undefined
-    return new DeliveredEvent({ ...this.#fields, bytes, ...changes })
+    const fields = this.#fields
+    const { id, position, lane, type, aggregateType, aggregateId, version, attempt, key } = this
+    const { headersText, createdAt, payloadText, definitions } = fields
+    const bytes = changes.payloadText === undefined ? fields.bytes : undefined
+    return new DeliveredEvent({
+      ...{ id, position, lane, type, aggregateType, aggregateId, version, attempt, key },
+      ...{ headersText, createdAt, payloadText, definitions, bytes, absent: this.absent },
+      ...changes,
+    })
   }
 
   /** Getters are not own properties; without this a logged event would be `{}`. No payload. */

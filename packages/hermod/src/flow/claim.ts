@@ -4,7 +4,8 @@
  */
 import { type Database, select, selectArrays } from '../database.ts'
 import type { EventDefinitions } from '../define-events.ts'
-import { DeliveredEvent } from '../delivered-event.ts'
+import { DeliveredEvent, type DeliveredEventFields } from '../delivered-event.ts'
+import type { EntryOutcome, Result } from './result.ts'
 
 const CLAIM = `select lane::text, fence::text, pos::text, expired::text from outbox.claim($1, $2, $3, $4, $5)`
 
@@ -50,6 +51,9 @@ export interface Entry {
   readonly attempts: number
   /** Its row is no longer there; retention never lets that happen. */
   readonly gone: boolean
+  /** Where its outcome belongs to, and the outcome: see result.ts. */
+  result?: Result
+  outcome?: EntryOutcome
 }
 
 export interface LaneRead {
@@ -148,6 +152,7 @@ class Reading {
     const last = BigInt(this.#last)
     const closed = this.#closed === null ? last : BigInt(this.#closed)
     const more = this.#closed === null && this.#fresh.length > 0
+    // biome-ignore lint/complexity/useMathMinMax: these are bigints
     const through = closed > last ? closed : last
     return { lane: this.#lane, through, fresh: this.#fresh, due: this.#due, more }
   }
@@ -158,26 +163,65 @@ const UNNAMED = ['', ''] as const
 function entryOf(
   row: Values,
   lane: number,
-  [type, aggregateType]: readonly [string, string],
+  names: readonly [string, string],
   definitions: EventDefinitions | undefined,
 ): Entry {
-  const [, pos, id, , mark, version, createdAt, , aggregateId, key, headers, payload] = row
-  const attempts = mark?.startsWith('due ') ? Number(mark.slice(4)) : 0
-  const event = new DeliveredEvent({
-    id: BigInt(id as string),
-    position: BigInt(pos as string),
-    lane,
-    type,
-    aggregateType,
-    aggregateId: aggregateId ?? '',
-    version: version === '1' ? 1 : Number(version ?? 1),
-    key: key ?? null,
-    headersText: headers ?? null,
-    createdAt: Number(createdAt) * 1000,
-    payloadText: payload ?? 'null',
-    attempt: attempts + 1,
-    definitions,
-  })
-  const known = (attempts > 0 || mark?.startsWith('due') ? 'due' : mark) as Entry['mark']
-  return { event, lane, mark: known, attempts, gone: payload === null && mark !== 'held' }
+  const mark = row[4] ?? null
+  const due = mark?.startsWith('due') ?? false
+  const attempts = due ? Number(mark?.slice(4)) : 0
+  const event = new DeliveredEvent(new RowFields(row, lane, names, attempts + 1, definitions))
+  const gone = row[11] === null && mark !== 'held'
+  return { event, lane, mark: (due ? 'due' : mark) as Entry['mark'], attempts, gone }
+}
+
+/** The columns of `read`, decoded when they are asked for: most sinks need few of them. */
+class RowFields implements DeliveredEventFields {
+  readonly #row: Values
+  readonly lane: number
+  readonly type: string
+  readonly aggregateType: string
+  readonly attempt: number
+  readonly definitions: EventDefinitions | undefined
+  #position: bigint | undefined
+
+  constructor(
+    row: Values,
+    lane: number,
+    [type, aggregateType]: readonly [string, string],
+    attempt: number,
+    definitions: EventDefinitions | undefined,
+  ) {
+    this.#row = row
+    this.lane = lane
+    this.type = type
+    this.aggregateType = aggregateType
+    this.attempt = attempt
+    this.definitions = definitions
+  }
+
+  get position(): bigint {
+    this.#position ??= BigInt(this.#row[1] as string)
+    return this.#position
+  }
+  get id(): bigint {
+    return BigInt(this.#row[2] as string)
+  }
+  get version(): number {
+    return Number(this.#row[5] ?? 1)
+  }
+  get createdAt(): number {
+    return Number(this.#row[6]) * 1000
+  }
+  get aggregateId(): string {
+    return this.#row[8] ?? ''
+  }
+  get key(): string | null {
+    return this.#row[9] ?? null
+  }
+  get headersText(): string | null {
+    return this.#row[10] ?? null
+  }
+  get payloadText(): string {
+    return this.#row[11] ?? 'null'
+  }
 }

@@ -13,12 +13,11 @@ import {
 } from '../sinks/sink.ts'
 import { type CallOptions, call, OVERDUE, settled } from './call.ts'
 import type { Entry } from './claim.ts'
+import { Result } from './result.ts'
 import { aggregateKey } from './settle.ts'
 
 /** Single events failing in a row while halving: the sink is broken, not one event. */
 const brokenRow = 3
-
-export type Result = Map<Entry, Outcome | 'passed'>
 
 /** Entries in order of position within each aggregate. Those without an outcome were not tried. */
 export async function deliver(
@@ -26,7 +25,7 @@ export async function deliver(
   entries: readonly Entry[],
   options: CallOptions,
 ): Promise<Result> {
-  const result: Result = new Map()
+  const result = new Result()
   const newest = subscription.coalesce === 'latest' ? coalesce(entries, result) : entries
   const valid = validate(subscription, newest, result)
   const loaded = await load(subscription, valid, options, result)
@@ -266,9 +265,14 @@ function record(
   failed: Set<string>,
   result: Result,
 ): void {
+  const holds = holdsBack(subscription, outcome)
+  if (failed.size === 0 && !holds) {
+    result.set(entry, outcome)
+    return
+  }
   const key = aggregateKey(entry)
   result.set(entry, failed.has(key) ? 'passed' : outcome)
-  if (holdsBack(subscription, outcome)) failed.add(key)
+  if (holds) failed.add(key)
 }
 
 function isAway(outcome: Outcome | undefined): boolean {

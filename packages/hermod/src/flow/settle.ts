@@ -7,6 +7,7 @@ import type { ResolvedSubscription } from '../options.ts'
 import { fingerprint } from '../sinks/fingerprint.ts'
 import type { Outcome } from '../sinks/outcome.ts'
 import type { Entry } from './claim.ts'
+import type { Result } from './result.ts'
 
 const SETTLE = `select lane::text from outbox.settle($1, $2, $3, $4::json) as lane`
 
@@ -30,8 +31,8 @@ export interface Call {
   readonly rehearsed: boolean
 }
 
-/** An entry without an outcome was not attempted. Passed over = its aggregate waits. */
-export type Outcomes = ReadonlyMap<Entry, Outcome | 'passed'>
+/** An entry without an outcome was not attempted. */
+export type Outcomes = Pick<Result, 'get'>
 
 export interface Settlement {
   readonly lane: number
@@ -68,7 +69,7 @@ export function settlement(
   const held = new Map<string, Entry>()
   for (const entry of lane.fresh) {
     const outcome = outcomes.get(entry)
-    if (entry.event.position > to) addBeyond(result, entry, outcome)
+    if (stop !== undefined && entry.event.position > to) addBeyond(result, entry, outcome)
     else if (outcome === 'passed') keepHeld(held, entry, subscription.coalesce === 'latest')
     else addFresh(result, subscription, entry, outcome as Outcome, delayOf)
   }

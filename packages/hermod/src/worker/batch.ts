@@ -1,7 +1,8 @@
 /** One read of one lane on its way through a claim loop: what of it is sent, and what came of it. */
 import type { Entry, LaneRead } from '../flow/claim.ts'
-import { holdsBack, problemIn, type Result, waitsInLine } from '../flow/deliver.ts'
+import { holdsBack, problemIn, waitsInLine } from '../flow/deliver.ts'
 import type { Trouble } from '../flow/hold.ts'
+import { Result } from '../flow/result.ts'
 import { aggregateKey } from '../flow/settle.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import { delivered, type Outcome, rejected } from '../sinks/sink.ts'
@@ -18,7 +19,8 @@ export function toSend({ lane, read: { fresh, due } }: Batch, known: Result): En
   const going = [...due]
   for (const entry of fresh) {
     if (entry.mark === 'held') known.set(entry, 'passed')
-    else if (lane.beyond.has(entry.event.position)) known.set(entry, delivered())
+    else if (lane.beyond.size > 0 && lane.beyond.has(entry.event.position))
+      known.set(entry, delivered())
     else if (entry.gone)
       known.set(entry, rejected({ code: 'HMD_EVENT_UNKNOWN', message: 'the event is gone' }))
     else going.push(entry)
@@ -32,7 +34,7 @@ export function moved({ from, read: { through } }: Batch): boolean {
 
 /** Exactly one event, for a probe: a retry that is due, else the next one. */
 export function oneOf(batch: Batch): Batch | undefined {
-  const [first] = toSend(batch, new Map())
+  const [first] = toSend(batch, new Result())
   if (first === undefined) return undefined
   const { read } = batch
   if (first.mark === 'due')
@@ -43,12 +45,12 @@ export function oneOf(batch: Batch): Batch | undefined {
 
 /** A dry run maps and checks, and sends nothing. */
 export function rehearse({ sink }: ResolvedSubscription, entries: readonly Entry[]): Result {
-  return new Map(
-    entries.map((entry) => {
-      const problem = problemIn(sink, entry)
-      return [entry, problem === undefined ? delivered() : rejected({ message: problem })]
-    }),
-  )
+  const result = new Result()
+  for (const entry of entries) {
+    const problem = problemIn(sink, entry)
+    result.set(entry, problem === undefined ? delivered() : rejected({ message: problem }))
+  }
+  return result
 }
 
 export function isUnavailable(outcome: Outcome | 'passed' | undefined): boolean {
@@ -58,16 +60,19 @@ export function isUnavailable(outcome: Outcome | 'passed' | undefined): boolean 
 /** How many the destination took. */
 export function passedIn(result: Result): number {
   let count = 0
-  for (const outcome of result.values())
-    if (outcome !== 'passed' && outcome.outcome === 'delivered') count++
+  for (const entry of result.entries) {
+    const outcome = result.get(entry)
+    if (outcome !== 'passed' && outcome?.outcome === 'delivered') count++
+  }
   return count
 }
 
 /** What keeps the destination as a whole from being used, if anything. */
 export function troubleIn(result: Result): Trouble | undefined {
   let worst: Outcome | undefined
-  for (const outcome of result.values()) {
-    if (outcome === 'passed') continue
+  for (const entry of result.entries) {
+    const outcome = result.get(entry)
+    if (outcome === undefined || outcome === 'passed') continue
     if (outcome.outcome === 'misconfigured') worst = outcome
     else if (outcome.outcome === 'unavailable' && worst?.outcome !== 'misconfigured') {
       worst = (outcome.afterMs ?? 0) >= (worst?.afterMs ?? 0) ? outcome : worst

@@ -70,7 +70,8 @@ export class HeldLane {
   /** What was read ahead, seen again with what is known by now. */
   refresh(read: LaneRead): LaneRead {
     if (this.#flights.length === 0) return read
-    const fresh = read.fresh.map((entry) => this.#marked(entry))
+    const quiet = this.#flights.every(({ failed, dead }) => failed.size + dead.size === 0)
+    const fresh = quiet ? read.fresh : read.fresh.map((entry) => this.#marked(entry))
     const due = read.due.filter(
       (entry) => !this.#flights.some((flight) => flight.due.has(aggregateKey(entry))),
     )

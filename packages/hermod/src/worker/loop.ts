@@ -10,8 +10,9 @@
 import { isConnectionError } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { type Entry, read } from '../flow/claim.ts'
-import { deliver, type Result } from '../flow/deliver.ts'
+import { deliver } from '../flow/deliver.ts'
 import { enlist, sending } from '../flow/ledger.ts'
+import { Result } from '../flow/result.ts'
 import { type Settlement, settle, settlement } from '../flow/settle.ts'
 import type { Outcome } from '../sinks/outcome.ts'
 import { notify } from '../telemetry.ts'
@@ -230,7 +231,7 @@ export class Loop {
     const batches = given
       .filter(({ lane }) => held.has(lane))
       .map((batch) => ({ ...batch, read: batch.lane.refresh(batch.read) }))
-    const known: Result = new Map()
+    const known = new Result()
     const entries = batches.flatMap((batch) => toSend(batch, known))
     if (entries.length === 0 && known.size === 0 && !batches.some(moved)) return false
     this.#leases.busy()
@@ -243,7 +244,7 @@ export class Loop {
     const sent = this.#deliver(round)
     if (batches.some(({ read: { more } }) => more)) this.#readAhead()
     const result = await sent
-    for (const [entry, outcome] of known) result.set(entry, outcome)
+    result.add(known)
     return this.#finish(round, result)
   }
 
@@ -256,7 +257,7 @@ export class Loop {
 
   async #deliver({ entries, rehearsed }: Round): Promise<Result> {
     const { db, subscription, owner, rate, abort } = this.#station
-    if (entries.length === 0) return new Map()
+    if (entries.length === 0) return new Result()
     rate?.take(entries.length)
     if (rehearsed) return rehearse(subscription, entries)
     const lost = new AbortController()
