@@ -40,7 +40,8 @@ async function main() {
     if (!options.json) printHeader(about)
     const figures = await runAll(stage, about)
     if (options.json) console.log(JSON.stringify(complete(figures, about)))
-    else if (options.mode === 'tiny') console.log('\nSizes for a smoke run: the figures mean nothing.')
+    else if (options.mode === 'tiny')
+      console.log('\nSizes for a smoke run: the figures mean nothing.')
     else printVerdicts(figures)
   } catch (error) {
     clearProgress()

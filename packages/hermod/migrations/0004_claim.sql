@@ -115,6 +115,7 @@ begin
     return;
   end if;
   select st.pos into head from outbox.step st order by st.id desc limit 1;
+  -- All of them: loops that claim at the same moment pass over each other's lanes, and must find others.
   candidates := array(
     select l.lane from outbox.lane l
      cross join lateral (select coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
@@ -123,14 +124,14 @@ begin
        and (c.pos < head and (s.lanes = 1 or exists (select from outbox.log g where g.lane = l.lane and g.pos > c.pos))
             or exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane and d.next_attempt_at <= now)
             or s.ledger and exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane and d.state = 'sending'))
-     order by random() limit lanes_max);
+     order by random());
   if cardinality(candidates) = 0 then
     return;
   end if;
   with free as (
     select l.lane, l.owner is not null as expired from outbox.lane l
      where l.subscription = sub and l.lane = any (candidates) and l.lease_until <= now
-     order by l.lane for update skip locked
+     order by array_position(candidates, l.lane) limit lanes_max for update skip locked
   ), mine as (
     update outbox.lane l set owner = who, fence = l.fence + 1, lease_until = now + lease_ms * interval '1 millisecond'
       from free f where l.subscription = sub and l.lane = f.lane

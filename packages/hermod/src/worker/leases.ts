@@ -12,7 +12,7 @@ import type { Station } from './station.ts'
 /** A lane without work is given back after this time. */
 const idleMs = 2_000
 /** While some lanes are held, further ones are looked for this often. */
-const claimEveryMs = 500
+const claimEveryMs = 50
 
 /** The claim loops of one subscription in one worker: they share its name as owner. */
 const loopsOf = new WeakMap<Station, Set<Leases>>()
