@@ -33,7 +33,9 @@ create table outbox.event (
   constraint event_version        check (version >= 1),
   constraint event_type           check (octet_length(type) between 1 and 128),
   constraint event_aggregate_type check (octet_length(aggregate_type) between 1 and 128),
-  constraint event_aggregate_id   check (octet_length(aggregate_id) between 1 and 512)
+  -- U+001E and U+001F separate what workers read.
+  constraint event_aggregate_id   check (octet_length(aggregate_id) between 1 and 512 and translate(aggregate_id, E'\x1e\x1f', '') = aggregate_id),
+  constraint event_key            check (translate(key, E'\x1e\x1f', '') = key)
 ) partition by range (id);
 create index event_xid on outbox.event (xid);
 create index event_scheduled on outbox.event (xid) where not_before is not null;

@@ -96,13 +96,14 @@ return case
   when aggregate_type is null or octet_length(aggregate_type) > 128 or aggregate_type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$'
     then 'HMD_EVENT_INVALID: aggregate_type must be [a-z][a-z0-9_]*, at most 128 bytes'
   when aggregate_id is null or octet_length(aggregate_id) not between 1 and 512
-    then 'HMD_EVENT_INVALID: aggregate_id must have 1 to 512 bytes'
+         or translate(aggregate_id, E'\x1e\x1f', '') <> aggregate_id
+    then 'HMD_EVENT_INVALID: aggregate_id must have 1 to 512 bytes, without U+001E and U+001F'
   when bytes > 262144
     then format('HMD_PAYLOAD_TOO_LARGE: the payload has %s bytes, at most 262144; emit a reference', bytes)
   when version not between 1 and 32767
     then 'HMD_EVENT_INVALID: version must be 1 to 32767'
-  when octet_length(key) not between 1 and 200
-    then 'HMD_EVENT_INVALID: key must have 1 to 200 bytes'
+  when octet_length(key) not between 1 and 200 or translate(key, E'\x1e\x1f', '') <> key
+    then 'HMD_EVENT_INVALID: key must have 1 to 200 bytes, without U+001E and U+001F'
 end;
 
 -- For everyone who speaks SQL: select outbox.emit('document.updated', 'document', $1, $2).

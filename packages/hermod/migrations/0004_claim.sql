@@ -244,14 +244,27 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
      and d.aggregate_type = of_type and d.aggregate_id = of_id
 $$;
 
--- The next events of the lanes, with payloads as they came (json: a cast to text would copy them twice). A row with id null closes a lane: `pos` says how far it was scanned
--- (null, or no such row: only as far as its last event). No row at all: the subscription is paused, held or outdated.
---   mark:  'held' = its aggregate waits for a retry; 'dead' = its aggregate has a dead letter; 'due 2' = a retry that is
---          due, with the attempts spent        names: event type and aggregate type, where the kind does not say them
+-- An event beside its payload, as one text: fields separated by U+001F, which can stand neither in JSON nor in an id.
+--   pos id kind created aggregate_id                                  the common case
+--   +pos id kind created aggregate_id version mark names key headers   one with more to say
+-- mark:  'held' = its aggregate waits for a retry; 'dead' = its aggregate has a dead letter; 'due 2' = a retry that is due,
+--        with the attempts spent      names: event type and aggregate type, where the kind does not say them
+create function outbox.head(
+  pos bigint, id bigint, kind smallint, created_at timestamptz, aggregate_id text,
+  version smallint, mark text, names text, key text, headers json) returns text
+language sql stable parallel safe
+return case when version = 1 and mark is null and names is null and key is null and headers is null
+  then concat_ws(E'\x1f', pos, id, kind, date_part('epoch', created_at), aggregate_id)
+  else concat_ws(E'\x1f', '+' || pos, id, kind, coalesce(date_part('epoch', created_at)::text, ''), coalesce(aggregate_id, ''),
+    coalesce(version::text, ''), coalesce(mark, ''), coalesce(translate(names, E'\x1e\x1f', ''), ''), coalesce(key, ''), coalesce(headers::text, '')) end;
+
+-- The next events of the lanes, one row a lane (and one more for its retries that are due). Heads and payloads are lists
+-- separated by U+001E: thousands of rows of a dozen columns cost both sides more than the events themselves.
+-- `through` says how far the lane was scanned (null: only as far as its last event). No row at all: the subscription is
+-- paused, held or outdated.
 create function outbox.read(
   sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean)
-returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at float8,
-  names text, aggregate_id text, key text, headers json, payload json)
+returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
@@ -274,19 +287,26 @@ begin
     return;
   end if;
   if s.mode <> 'dry-run' and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes) and d.next_attempt_at <= now) then
-    return query select * from outbox.read_due(s, lanes, count_max, bytes_max, now);
-    get diagnostics used = row_count;
+    due := true;
+    for lane, got, heads, payloads in
+      select d.lane, count(*), string_agg(d.head, E'\x1e' order by d.n), string_agg(d.payload, E'\x1e' order by d.n)
+        from outbox.read_due(s, lanes, count_max, bytes_max, now) with ordinality as d(lane, head, payload, n) group by d.lane
+    loop
+      used := used + got;
+      return next;
+    end loop;
   end if;
   if s.ledger and s.mode <> 'dry-run' then
-    return query select l, null::bigint, null::bigint, null::smallint, null::text, null::smallint, null::float8, null::text, null::text,
-      null::text, null::json, null::json from unnest(lanes) l;
+    return query select l, false, null::bigint, null::text, null::text, null::smallint from unnest(lanes) l;
     return;
   end if;
   -- Nothing beyond this head is read: kinds are looked up after it, so a pair numbered for the first time is among them.
   head := coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0);
   marked := (s.ordered or s.coalesced) and s.mode <> 'dry-run'
     and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes) and d.state in ('retrying', 'dead'));
+  due := false;
   for i in 1 .. cardinality(lanes) loop
+    lane := lanes[i];
     budget := greatest(1, (count_max - used) / (cardinality(lanes) - i + 1));
     select c.from_pos, c.types, c.aggregates,
            least(head, (select min(n.from_pos) from outbox.filter n where n.subscription = sub and n.from_pos > after[i])) as until,
@@ -298,47 +318,51 @@ begin
     end if;
     rows_max := case when kinds is null then budget else scan_max end;
     if s.lanes > 1 then
-      -- Streams from the index to the answer: an event's payload is copied once.
-      return query
-        select lanes[i], z.pos, z.event_id, z.kind, m.mark, z.version, date_part('epoch', z.created_at),
-               case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.aggregate_id, z.key,
-               case when m.mark is distinct from 'held' then z.headers end, case when m.mark is distinct from 'held' then z.payload end
-          from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
-                       sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
-                  from (select c.pos, c.event_id, c.kind
-                          from (select l.pos, l.event_id, l.kind from outbox.log l
-                                 where l.lane = lanes[i] and l.pos > after[i] and l.pos <= f.until order by l.pos limit rows_max) c
-                         where kinds is null or c.kind = any (kinds) limit budget) g
-                  left join outbox.event e on e.id = g.event_id) z
-         cross join lateral (select case when marked then outbox.mark(s, lanes[i], z.aggregate_type, z.aggregate_id) end as mark) m
-         where coalesce(z.before, 0) < budget_b;
+      -- Streams from the index into the answer, in order of position: an event's payload is copied once.
+      -- The common case is written out: a call of head() for each event would cost more than all the rest.
+      select count(*), max(z.kind), string_agg(
+               case when z.version = 1 and z.kind <> 0 and z.key is null and z.headers is null and m.mark is null
+                    then concat_ws(E'\x1f', z.pos, z.event_id, z.kind, date_part('epoch', z.created_at), z.aggregate_id)
+                    else outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
+                      case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case when m.mark is distinct from 'held' then z.headers end) end, E'\x1e'),
+             string_agg(case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end, E'\x1e')
+        into got, kind_max, heads, payloads
+        from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
+                     sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
+                from (select c.pos, c.event_id, c.kind
+                        from (select l.pos, l.event_id, l.kind from outbox.log l
+                               where l.lane = lanes[i] and l.pos > after[i] and l.pos <= f.until order by l.pos limit rows_max) c
+                       where kinds is null or c.kind = any (kinds) limit budget) g
+                left join outbox.event e on e.id = g.event_id) z
+       cross join lateral (select case when marked then outbox.mark(s, lanes[i], z.aggregate_type, z.aggregate_id) end as mark) m
+       where coalesce(z.before, 0) < budget_b;
     else
-      return query select * from outbox.read_single(s, after[i], f.until, rows_max, kinds, budget, budget_b, marked);
+      select count(*), max(r.kind), string_agg(r.head, E'\x1e'), string_agg(r.payload, E'\x1e') into got, kind_max, heads, payloads
+        from outbox.read_single(s, after[i], f.until, rows_max, kinds, budget, budget_b, marked) r;
     end if;
-    get diagnostics got = row_count;
     used := used + got;
+    through := null;
     if got < budget then
-      return query select lanes[i], case when got < least(c.matched, budget) then null
-                                         when f.ends and not exists (select from outbox.scan(s.lanes = 1, lanes[i], coalesce(c.last, after[i]), f.until, 1))
-                                         then f.until else c.last end,
-        null::bigint, null::smallint, null::text, null::smallint, null::float8, null::text, null::text, null::text, null::json, null::json
-        from (select count(*) as scanned, count(*) filter (where kinds is null or g.kind = any (kinds)) as matched, max(g.pos) as last
+      select case when got < least(c.matched, budget) then null
+                  when f.ends and not exists (select from outbox.scan(s.lanes = 1, lanes[i], coalesce(c.last, after[i]), f.until, 1))
+                  then f.until else c.last end into through
+        from (select count(*) filter (where kinds is null or g.kind = any (kinds)) as matched, max(g.pos) as last
                 from outbox.scan(s.lanes = 1, lanes[i], after[i], f.until, rows_max) g) c;
     end if;
+    return next;
   end loop;
 end $$;
 
 -- The same for a subscription with a single lane, which reads all lanes of the log by position.
 create function outbox.read_single(
   s outbox.subscription, after bigint, until bigint, rows_max integer, kinds smallint[], budget integer, budget_b bigint, marked boolean)
-returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at float8,
-  names text, aggregate_id text, key text, headers json, payload json)
+returns table (kind smallint, head text, payload text)
 language sql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
-  select 0::smallint, z.pos, z.event_id, z.kind, m.mark, z.version, date_part('epoch', z.created_at),
-         case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.aggregate_id, z.key,
-         case when m.mark is distinct from 'held' then z.headers end, case when m.mark is distinct from 'held' then z.payload end
+  select z.kind, outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
+           case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case when m.mark is distinct from 'held' then z.headers end),
+         case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end
     from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
                  sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
             from (select c.* from outbox.scan(true, 0::smallint, after, until, rows_max) c
@@ -351,8 +375,7 @@ $$;
 
 -- Deliveries that are due again, and the pending ones of a ledger.
 create function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamptz)
-returns table (lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at float8,
-  names text, aggregate_id text, key text, headers json, payload json)
+returns table (lane smallint, head text, payload text)
 language sql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
@@ -383,12 +406,11 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
            coalesce(sum(e.bytes) over (order by d.pos rows unbounded preceding), 0) - coalesce(e.bytes, 0) as before
       from due d left join outbox.event e on e.id = d.event_id
   )
-  select z.lane, z.pos, z.event_id, 0::smallint, 'due ' || z.attempts,
-         coalesce(z.e_version, (z.event ->> 'version')::smallint),
-         date_part('epoch', coalesce(z.e_created_at, (z.event ->> 'created_at')::timestamptz)),
-         coalesce(z.e_type, z.event ->> 'type') || ' ' || z.aggregate_type, z.aggregate_id, coalesce(z.e_key, z.event ->> 'key'),
-         coalesce(z.correction -> 'headers', z.e_headers, z.event -> 'headers'),
-         coalesce(z.correction -> 'payload', z.e_payload, z.event -> 'payload')
+  select z.lane, outbox.head(z.pos, z.event_id, 0::smallint, coalesce(z.e_created_at, (z.event ->> 'created_at')::timestamptz), z.aggregate_id,
+           coalesce(z.e_version, (z.event ->> 'version')::smallint), 'due ' || z.attempts,
+           coalesce(z.e_type, z.event ->> 'type') || ' ' || z.aggregate_type, coalesce(z.e_key, z.event ->> 'key'),
+           coalesce(z.correction -> 'headers', z.e_headers, z.event -> 'headers')),
+         coalesce(coalesce(z.correction -> 'payload', z.e_payload, z.event -> 'payload')::text, '')
     from sized z where z.before < bytes_max order by z.pos
 $$;
 

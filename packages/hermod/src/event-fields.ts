@@ -1,6 +1,6 @@
 /** The optional fields of an event: headers, `notBefore`, idempotency key. Checked, then text. */
 import { HermodError } from './errors.ts'
-import { unstorableText } from './payload.ts'
+import { unlistableText, unstorableText } from './payload.ts'
 
 export const headersMax = 64
 export const headerValueBytesMax = 2048
@@ -81,7 +81,7 @@ export function keyToText(key: unknown, field: string): string {
   if (typeof key !== 'string') throw invalid(field, 'must be a string')
   if (key === '') throw invalid(field, 'must not be empty')
   if (isLongerThan(key, keyBytesMax)) throw invalid(field, `must be at most ${keyBytesMax} bytes`)
-  const problem = unstorableText(key)
+  const problem = unlistableText(key)
   if (problem !== undefined) throw invalid(field, problem)
   return key
 }

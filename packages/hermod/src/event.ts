@@ -7,7 +7,7 @@ import { HermodError } from './errors.ts'
 import { headersToText, invalid, isLongerThan, keyToText, notBeforeToText } from './event-fields.ts'
 import { aggregateTypeProblem, eventTypeProblem, versionMax } from './event-names.ts'
 import { didYouMean } from './nearest.ts'
-import { payloadToText, unstorableText } from './payload.ts'
+import { payloadToText, unlistableText } from './payload.ts'
 
 export { DeliveredEvent, type DeliveredEventFields } from './delivered-event.ts'
 
@@ -159,7 +159,7 @@ function checkAggregateId(id: unknown, field: string): string {
   if (isLongerThan(id, aggregateIdBytesMax)) {
     throw invalid(field, `must be at most ${aggregateIdBytesMax} bytes`)
   }
-  const problem = unstorableText(id)
+  const problem = unlistableText(id)
   if (problem !== undefined) throw invalid(field, problem)
   return id
 }

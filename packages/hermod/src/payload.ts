@@ -35,6 +35,15 @@ export function unstorableText(text: string): string | undefined {
   return /\p{Surrogate}/u.test(text) ? 'holds a lone surrogate, which is not Unicode' : undefined
 }
 
+/** The same for an id or a key, which workers read in lists separated by U+001E and U+001F. */
+export function unlistableText(text: string): string | undefined {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === 0x1e || code === 0x1f) return 'holds U+001E or U+001F, which separate records'
+  }
+  return unstorableText(text)
+}
+
 interface Problem {
   kind: 'value' | 'depth' | 'size'
   path: string

@@ -9,7 +9,7 @@ import type { EntryOutcome, Result } from './result.ts'
 
 const CLAIM = `select lane::text, fence::text, pos::text, expired::text from outbox.claim($1, $2, $3, $4, $5)`
 
-const READ = `select lane, pos, id, kind, mark, version, created_at, names, aggregate_id, key, headers, payload
+const READ = `select lane, due, through, heads, payloads, kind_max
   from outbox.read($1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8)`
 
 /** Rows of the log looked at per lane and read when the filter matches few of them. */
@@ -97,131 +97,189 @@ export async function read(
     limits.probing,
   ])
   if (rows.length === 0) return undefined
-  if (rows.some((row) => row[3] !== null && row[3] !== '0' && !kinds.has(row[3] as string))) {
-    await learnKinds(db, kinds)
-  }
-  const found = new Map(lanes.map(({ lane, after }) => [String(lane), new Reading(lane, after)]))
-  for (const row of rows) found.get(row[0] as string)?.add(row, kinds, definitions, listens)
-  return [...found.values()].map((reading) => reading.end())
+  const newest = Math.max(...rows.map((row) => Number(row[5] ?? 0)))
+  if (newest > kinds.size) await learnKinds(db, kinds)
+  return lanes.map(({ lane, after }) => {
+    const mine = rows.filter((row) => row[0] === String(lane))
+    const entries = (due: 't' | 'f') =>
+      entriesOf(
+        mine.find((row) => row[1] === due),
+        lane,
+        kinds,
+        definitions,
+        listens,
+      )
+    const fresh = entries('f')
+    return laneRead(lane, after, mine.find((row) => row[1] === 'f')?.[2], fresh, entries('t').kept)
+  })
 }
 
+/** Neither can stand in JSON, in an id or in a key. */
+const RECORD = '\x1e'
+const FIELD = '\x1f'
+
+/** Codes are given in turn and never change: a higher one than we know is new. */
 async function learnKinds(db: Database, kinds: Kinds): Promise<void> {
-  for (const row of await select(db, 'select code::text, type, aggregate_type from outbox.kind')) {
+  for (const row of await select(
+    db,
+    'select code::text, type, aggregate_type from outbox.kind where code > 0',
+  )) {
     kinds.set(row.code as string, [row.type as string, row.aggregate_type as string])
   }
 }
 
-type Values = (string | null)[]
+/** The fields of an event beside its payload, split when one of them is asked for. */
+class Head {
+  readonly #text: string
+  /** It says more than the common case: version, mark, names, key, headers. */
+  readonly long: boolean
+  #fields: string[] | undefined
 
-/** Collects the rows of one lane. */
-class Reading {
-  readonly #lane: number
-  readonly #fresh: Entry[] = []
-  readonly #due: Entry[] = []
-  #last: string
-  #closed: string | null = null
-
-  constructor(lane: number, after: bigint) {
-    this.#lane = lane
-    this.#last = String(after)
+  constructor(text: string) {
+    this.#text = text
+    this.long = text.charCodeAt(0) === 0x2b
   }
 
-  add(
-    row: Values,
-    kinds: Kinds,
-    definitions: EventDefinitions | undefined,
-    listens: (type: string, aggregateType: string) => boolean,
-  ): void {
-    const [, pos, id, kind, mark, , , named] = row
-    if (id === null) {
-      this.#closed = pos ?? null
-      return
-    }
-    const names = named == null ? (kinds.get(kind as string) ?? UNNAMED) : named.split(' ')
-    const entry = entryOf(row, this.#lane, names as [string, string], definitions)
-    if (mark?.startsWith('due')) {
-      this.#due.push(entry)
-      return
-    }
-    this.#last = pos as string
+  field(at: number): string {
+    this.#fields ??= (this.long ? this.#text.slice(1) : this.#text).split(FIELD)
+    return this.#fields[at] ?? ''
+  }
+}
+
+/** The columns of a head, in order. */
+const POS = 0
+const ID = 1
+const KIND = 2
+const CREATED = 3
+const AGGREGATE_ID = 4
+const VERSION = 5
+const MARK = 6
+const NAMES = 7
+const KEY = 8
+const HEADERS = 9
+
+interface Entries {
+  readonly kept: Entry[]
+  /** The last one, kept or not. */
+  readonly last: Entry | undefined
+}
+
+function entriesOf(
+  row: (string | null)[] | undefined,
+  lane: number,
+  kinds: Kinds,
+  definitions: EventDefinitions | undefined,
+  listens: (type: string, aggregateType: string) => boolean,
+): Entries {
+  if (row?.[3] == null) return { kept: [], last: undefined }
+  const heads = row[3].split(RECORD)
+  const payloads = (row[4] as string).split(RECORD)
+  const kept: Entry[] = []
+  let last: Entry | undefined
+  for (let at = 0; at < heads.length; at++) {
+    const head = new Head(heads[at] as string)
+    last = entryOf(head, lane, payloads[at] as string, kinds, definitions)
     // Kinds beyond the code's range carry their names; SQL has not filtered them.
-    if (named === null || listens(names[0] as string, names[1] as string)) this.#fresh.push(entry)
+    const unlisted = head.long && last.mark !== 'due' && head.field(NAMES) !== ''
+    if (!unlisted || listens(last.event.type, last.event.aggregateType)) kept.push(last)
   }
+  return { kept, last }
+}
 
-  end(): LaneRead {
-    const last = BigInt(this.#last)
-    const closed = this.#closed === null ? last : BigInt(this.#closed)
-    const more = this.#closed === null && this.#fresh.length > 0
-    // biome-ignore lint/complexity/useMathMinMax: these are bigints
-    const through = closed > last ? closed : last
-    return { lane: this.#lane, through, fresh: this.#fresh, due: this.#due, more }
-  }
+function laneRead(
+  lane: number,
+  after: bigint,
+  closed: string | null | undefined,
+  { kept: fresh, last }: Entries,
+  due: Entry[],
+): LaneRead {
+  const end = last?.event.position ?? after
+  const scanned = closed == null ? end : BigInt(closed)
+  const more = closed == null && fresh.length > 0
+  // biome-ignore lint/complexity/useMathMinMax: these are bigints
+  return { lane, through: scanned > end ? scanned : end, fresh, due, more }
 }
 
 const UNNAMED = ['', ''] as const
 
 function entryOf(
-  row: Values,
+  head: Head,
   lane: number,
-  names: readonly [string, string],
+  payload: string,
+  kinds: Kinds,
   definitions: EventDefinitions | undefined,
 ): Entry {
-  const mark = row[4] ?? null
-  const due = mark?.startsWith('due') ?? false
-  const attempts = due ? Number(mark?.slice(4)) : 0
-  const event = new DeliveredEvent(new RowFields(row, lane, names, attempts + 1, definitions))
-  const gone = row[11] === null && mark !== 'held'
-  return { event, lane, mark: (due ? 'due' : mark) as Entry['mark'], attempts, gone }
+  const mark = head.long ? head.field(MARK) : ''
+  const due = mark.startsWith('due')
+  const attempts = due ? Number(mark.slice(4)) : 0
+  const fields = new HeadFields(head, lane, payload, kinds, attempts + 1, definitions)
+  return {
+    event: new DeliveredEvent(fields),
+    lane,
+    mark: (due ? 'due' : mark || null) as Entry['mark'],
+    attempts,
+    gone: payload === '' && mark !== 'held',
+  }
 }
 
-/** The columns of `read`, decoded when they are asked for: most sinks need few of them. */
-class RowFields implements DeliveredEventFields {
-  readonly #row: Values
+/** Decoded when asked for: most sinks need few of them. */
+class HeadFields implements DeliveredEventFields {
+  readonly #head: Head
+  readonly #kinds: Kinds
   readonly lane: number
-  readonly type: string
-  readonly aggregateType: string
+  readonly payloadText: string
   readonly attempt: number
   readonly definitions: EventDefinitions | undefined
   #position: bigint | undefined
 
   constructor(
-    row: Values,
+    head: Head,
     lane: number,
-    [type, aggregateType]: readonly [string, string],
+    payload: string,
+    kinds: Kinds,
     attempt: number,
     definitions: EventDefinitions | undefined,
   ) {
-    this.#row = row
+    this.#head = head
+    this.#kinds = kinds
     this.lane = lane
-    this.type = type
-    this.aggregateType = aggregateType
+    this.payloadText = payload === '' ? 'null' : payload
     this.attempt = attempt
     this.definitions = definitions
   }
 
+  /** Event type and aggregate type. */
+  get #names(): readonly string[] {
+    const named = this.#head.long ? this.#head.field(NAMES) : ''
+    return named === '' ? (this.#kinds.get(this.#head.field(KIND)) ?? UNNAMED) : named.split(' ')
+  }
+
+  get type(): string {
+    return this.#names[0] ?? ''
+  }
+  get aggregateType(): string {
+    return this.#names[1] ?? ''
+  }
   get position(): bigint {
-    this.#position ??= BigInt(this.#row[1] as string)
+    this.#position ??= BigInt(this.#head.field(POS))
     return this.#position
   }
   get id(): bigint {
-    return BigInt(this.#row[2] as string)
+    return BigInt(this.#head.field(ID))
   }
   get version(): number {
-    return Number(this.#row[5] ?? 1)
+    return this.#head.long ? Number(this.#head.field(VERSION) || 1) : 1
   }
   get createdAt(): number {
-    return Number(this.#row[6]) * 1000
+    return Number(this.#head.field(CREATED)) * 1000
   }
   get aggregateId(): string {
-    return this.#row[8] ?? ''
+    return this.#head.field(AGGREGATE_ID)
   }
   get key(): string | null {
-    return this.#row[9] ?? null
+    return (this.#head.long && this.#head.field(KEY)) || null
   }
   get headersText(): string | null {
-    return this.#row[10] ?? null
-  }
-  get payloadText(): string {
-    return this.#row[11] ?? 'null'
+    return (this.#head.long && this.#head.field(HEADERS)) || null
   }
 }

@@ -123,15 +123,15 @@ export const newKind = defineCase('new-kind-while-reading', async (env) => {
   await s.emit(['other'], 'other.changed')
   await s.step()
   const reader = await session(s.db, 'reader')
-  const reading = reader.start<{ pos: string | null; id: string | null }>(
-    `select pos, id from outbox.read('all', 1, '{3}', '{1}', 100, 1000000, 10000, false)`,
+  const reading = reader.start<{ through: string | null; heads: string | null }>(
+    `select through, heads from outbox.read('all', 1, '{3}', '{1}', 100, 1000000, 10000, false)`,
   )
   await reading.blocked(holder)
   await s.change(id as string)
   await holder.run('select pg_advisory_unlock(42)')
   const rows = await reading.promise
-  const passed = rows.find((row) => row.id === null)?.pos ?? null
-  const found = rows.some((row) => row.id !== null)
+  const passed = rows[0]?.through ?? null
+  const found = rows.some((row) => row.heads !== null)
   expect(found || passed === null || Number(passed) < 3, 'a new kind was passed unread').toBe(true)
   await outbox.runOnce(quiet)
   expect(labels(sink), 'what arrived in the end').toEqual([`${id}@1`])
