@@ -117,9 +117,10 @@ create table outbox.event (
   headers json,
   payload json not null,
   constraint event_pkey PRIMARY KEY (id),
-  constraint event_aggregate_id CHECK (((octet_length(aggregate_id) >= 1) AND (octet_length(aggregate_id) <= 512))),
+  constraint event_aggregate_id CHECK ((((octet_length(aggregate_id) >= 1) AND (octet_length(aggregate_id) <= 512)) AND (translate(aggregate_id, ''::text, ''::text) = aggregate_id))),
   constraint event_aggregate_type CHECK (((octet_length(aggregate_type) >= 1) AND (octet_length(aggregate_type) <= 128))),
   constraint event_bytes CHECK (((bytes >= 1) AND (bytes <= 262144))),
+  constraint event_key CHECK ((translate(key, ''::text, ''::text) = key)),
   constraint event_type CHECK (((octet_length(type) >= 1) AND (octet_length(type) <= 128))),
   constraint event_version CHECK ((version >= 1))
 ) partition by RANGE (id);
@@ -419,7 +420,7 @@ function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 8af71ddba1c4a47869dbd1da695040c3
 
 function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean)
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- dea03c7aec6938a19783ac5832423ef9
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a22b66a648778892820534e6f729e5b2
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -473,7 +474,7 @@ function outbox.event_holder(of_name text, from_value bigint, to_value bigint, s
   plpgsql volatile -- 83530bbbe770eb89b3517389c875f1d0
 
 function outbox.event_problem(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → text
-  sql immutable parallel safe -- a4b5d2af3edb4239d04424c49d777cea
+  sql immutable parallel safe -- 4a446457b51ae2286f3e14dc0e48b39f
 
 function outbox.fence_off(up_to bigint) → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 816960be05c936d00d690a2f4bf5de39
@@ -482,7 +483,10 @@ function outbox.file_scheduled(lower pg_snapshot, upper pg_snapshot, late xid8[]
   plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- c3c70a9254bf2e487973c8c0037c230d
 
 function outbox.follower(d outbox.delivery, up_to bigint, OUT pos bigint, OUT event_id bigint) → record
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c4c592d31fdf47cc737a11dbf5403773
+  sql stable -- d974f19709b62914e6fe021441c47d50
+
+function outbox.followers(d outbox.delivery, up_to bigint, rows_max integer) → TABLE(pos bigint, event_id bigint)
+  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 75fb8af751e6e59c65663d865d3e5c05
 
 function outbox.grant_role(prefix text, role text) → void
   plpgsql volatile -- d30c86fe10d9bc6cc18adeb426eb102b
@@ -492,6 +496,9 @@ function outbox.has_unseen(of_name text, seen pg_snapshot) → boolean
 
 function outbox.hash(aggregate_type text, aggregate_id text) → integer
   sql immutable parallel safe -- f435da91082e60929723c597bc5df8db
+
+function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp with time zone, aggregate_id text, version smallint, mark text, names text, key text, headers json) → text
+  sql stable parallel safe -- eecdfb8803f02fa3cd38df2df76468b2
 
 function outbox.heartbeat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], is_draining boolean, alive_ms integer) → TABLE(name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean)
   plpgsql volatile -- ef9fbc4eb92f1d339e7865419ac822f2
@@ -631,14 +638,14 @@ function outbox.rate(of_parent text, last bigint) → numeric
 function outbox.rates(since timestamp with time zone) → TABLE(subscription text, delivered bigint, failed bigint)
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
 
-function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean) → TABLE(lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at double precision, names text, aggregate_id text, key text, headers json, payload json)
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 00ad40541b0fa0762f264bbbea1281c4
+function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3addad38238d0de4ff2181b96acb01c5
 
-function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at double precision, names text, aggregate_id text, key text, headers json, payload json)
-  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 8fb772107032e8e8158b932f63afea6a
+function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, head text, payload text)
+  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a2c9f76ae36cbe2c867568138d368564
 
-function outbox.read_single(s outbox.subscription, after bigint, until bigint, rows_max integer, kinds smallint[], budget integer, budget_b bigint, marked boolean) → TABLE(lane smallint, pos bigint, id bigint, kind smallint, mark text, version smallint, created_at double precision, names text, aggregate_id text, key text, headers json, payload json)
-  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 36ae8da664f15055d25b14c75484aa46
+function outbox.read_single(s outbox.subscription, after bigint, until bigint, rows_max integer, kinds smallint[], budget integer, budget_b bigint, marked boolean) → TABLE(kind smallint, head text, payload text)
+  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 566562a334be3d48bc889f6530c295b7
 
 function outbox.rebase(request text, who text, why text, wait_ms integer, accept_missing boolean) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 166b47aebe74127688afd380d8c1a4dd

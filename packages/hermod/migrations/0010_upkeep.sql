@@ -127,8 +127,9 @@ begin
   elsif ends - last > 2 * size then
     return null;
   end if;
-  -- Above the sequence, with room for what is emitted meanwhile.
-  start := case when ends > greatest(last, top) then ends else greatest(last, top) + size / 10 end;
+  -- Above the sequence, with room for what is emitted meanwhile: an insert on its way into the default leaf would fail
+  -- when the new leaf takes its range.
+  start := case when ends - greatest(last, top) > size / 100 then ends else greatest(ends, last, top) + size / 10 end;
   if top is not null and pg_relation_size(format('outbox.%I', spare)::regclass) > 32 * 1024 * 1024 then
     start := greatest(start, last + size / 10);
     execute format('alter table outbox.%I add constraint %I check (id < %s or id >= %s) not valid', spare,
