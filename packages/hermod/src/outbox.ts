@@ -130,7 +130,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     this.#waking = true
     setTimeout(() => {
       this.#waking = false
-      void wakeOthers(this.db)
+      void wakeOthers(this.db, 'committed')
     }, 5).unref()
   }
 

@@ -10,7 +10,7 @@ const UNPROBE = `select outbox.unprobe($1, $2)::text as given_up`
 const RECOVER = `select outbox.recover($1)::text as recovered`
 
 /** A destination that came back is noticed within this time, unless it asked for more. */
-export const probeCapMs = 5_000
+export const probeCapMs = 2_000
 
 export interface Trouble {
   readonly cause: 'unavailable' | 'misconfigured'

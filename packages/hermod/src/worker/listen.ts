@@ -12,14 +12,14 @@ const reconnectMs = 1_000
 
 export class Listen {
   readonly #db: Database
-  readonly #hear: () => void
+  readonly #hear: (message?: { payload?: string }) => void
   readonly #listener: Telemetry
   #client: PoolClient | undefined
   #stopped = false
   #timer: NodeJS.Timeout | undefined
   #connecting: Promise<void> = Promise.resolve()
 
-  constructor(db: Database, listener: Telemetry, hear: () => void) {
+  constructor(db: Database, listener: Telemetry, hear: (message?: { payload?: string }) => void) {
     this.#db = db
     this.#listener = listener
     this.#hear = hear

@@ -105,7 +105,7 @@ export class Sequencer {
     const { db, others } = this.#options
     if (this.#telling || !others()) return
     this.#telling = true
-    wakeOthers(db).finally(() => {
+    wakeOthers(db, 'numbered').finally(() => {
       this.#telling = false
     })
   }
@@ -121,8 +121,11 @@ export class Sequencer {
   }
 }
 
+/** Numbered: there is something to claim. Committed: there is something to number. */
+export type News = 'numbered' | 'committed'
+
 /** Best effort: polling is always enough by itself. */
-export async function wakeOthers(db: Database): Promise<void> {
-  const text = `select set_config('synchronous_commit', 'off', true), pg_notify($1, '')`
-  await select(db, text, [channel]).catch(() => {})
+export async function wakeOthers(db: Database, news: News): Promise<void> {
+  const text = `select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`
+  await select(db, text, [channel, news]).catch(() => {})
 }

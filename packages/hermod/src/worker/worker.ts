@@ -56,7 +56,9 @@ export class Worker {
       numbered: () => this.#numbered.wake(),
       others: () => this.#registry.others,
     })
-    this.#listen = options.listen ? new Listen(db, listener, () => this.#heard()) : undefined
+    this.#listen = options.listen
+      ? new Listen(db, listener, (message) => this.#heard(message?.payload))
+      : undefined
     this.#upkeep = options.upkeep ? new Upkeep(db, options, listener) : undefined
     const turnstile = new Turnstile(options.concurrency)
     this.#loops = subscriptions.flatMap((subscription) => this.#loopsOf(subscription, turnstile))
@@ -122,8 +124,9 @@ export class Worker {
     await this.#registry.leave().catch((error) => this.#tell('stop', error))
   }
 
-  #heard(): void {
-    this.#committed.wake()
+  /** What another worker has just numbered needs no step here: else every step would cause one in each. */
+  #heard(news: string | undefined): void {
+    if (news !== 'numbered') this.#committed.wake()
     this.#numbered.wake()
   }
 
