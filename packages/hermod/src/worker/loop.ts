@@ -309,8 +309,8 @@ export class Loop {
     if (cut || trouble !== undefined || this.#doubt) await this.#forget()
     const tried = entries.some((entry) => result.has(entry))
     this.#station.passes += passedIn(result)
-    if (trouble !== undefined) await this.#troubled(trouble)
-    else if (tried) await this.#passed()
+    if (trouble !== undefined) await this.#troubled(trouble, entries.length)
+    else if (tried) await this.#passed(entries.length)
     else await this.#breaker.unused()
     return trouble === undefined && (!cut || tried)
   }
@@ -330,8 +330,9 @@ export class Loop {
       const { rehearsed } = round
       const settled = await settle(db, subscription, owner, writing, { ...call, rehearsed })
       for (const one of writing) {
-        if (settled.has(one.lane)) this.#settled(lanes.get(one.lane) as HeldLane, one)
+        if (settled.has(one.lane)) lanes.get(one.lane)?.settled(one.to, one.beyond)
         else this.#doubt = true
+        if (settled.has(one.lane)) tellRetries(this.#station, one)
       }
     } catch (error) {
       // Its COMMIT may have happened: the lanes are read again, never assumed.
@@ -339,11 +340,6 @@ export class Loop {
       const { name } = subscription
       notify(this.#station.listener, 'error', { during: 'settle', error, subscription: name })
     }
-  }
-
-  #settled(lane: HeldLane, one: Settlement): void {
-    lane.settled(one.to, one.beyond)
-    tellRetries(this.#station, one)
   }
 
   /** The first of a lane that is unavailable again and again, while others pass, spends an attempt. */
@@ -356,13 +352,15 @@ export class Loop {
     }
   }
 
-  async #troubled(trouble: Parameters<Breaker['troubled']>[0]): Promise<void> {
-    this.#count = Math.max(1, Math.floor(this.#count / 2))
+  /** A batch that failed comes back smaller; a probe, which is one event, says nothing about size. */
+  async #troubled(trouble: Parameters<Breaker['troubled']>[0], sent: number): Promise<void> {
+    if (sent > 1) this.#count = Math.max(1, Math.floor(this.#count / 2))
     await this.#breaker.troubled(trouble)
   }
 
-  async #passed(): Promise<void> {
-    this.#count = Math.min(this.#station.subscription.batch.count, this.#count * 4)
+  async #passed(sent: number): Promise<void> {
+    const { count } = this.#station.subscription.batch
+    if (sent > 1 || sent >= this.#count) this.#count = Math.min(count, this.#count * 4)
     await this.#breaker.passed()
   }
 
