@@ -375,7 +375,7 @@ UNION ALL
           WHERE e.id = d.event_id));
 
 function outbox.add_ahead(of_parent text, days numeric) → text
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 1484dc16b1f0ec4b0598e805eb07ad14
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- c2d09e1849d7eea15b27dadea76d51a9
 
 function outbox.add_partition(parent text, from_value bigint, to_value bigint) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 30bc386c04a524ce7fd989f3b80bc1d0
