@@ -86,10 +86,12 @@ export class Server {
       // Its own process group: Ctrl-C reaches us, and we decide when the server ends.
       detached: true,
     })
-    await once(child, 'spawn').finally(() => log.close())
+    // Heard from the first moment: a server that refuses its settings may end before the next line.
     this.#child = child
     this.#running.pid = child.pid
     child.once('exit', () => this.#ended(child))
+    child.once('error', () => this.#ended(child))
+    await once(child, 'spawn').finally(() => log.close())
     child.unref()
     return child
   }
