@@ -1,0 +1,61 @@
+/**
+ * Schema validation for requests. Bodies are taken as they are: a wrong type is an error, an unknown
+ * field is an error, and all of them are reported at once. Parameters arrive as text and are read
+ * as the types they declare.
+ */
+import { Ajv, type ErrorObject, type Options } from 'ajv'
+import formats from 'ajv-formats'
+import type { FastifySchemaCompiler } from 'fastify'
+import type { FieldProblem } from '../problems.ts'
+
+const strictly: Options = {
+  allErrors: true,
+  removeAdditional: false,
+  useDefaults: true,
+  strict: false,
+  allowUnionTypes: true,
+}
+
+const asGiven = withFormats(new Ajv({ ...strictly, coerceTypes: false }))
+const fromText = withFormats(new Ajv({ ...strictly, coerceTypes: 'array' }))
+
+function withFormats(ajv: Ajv): Ajv {
+  formats.default(ajv, ['date-time', 'uuid', 'email', 'uri'])
+  return ajv
+}
+
+export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpPart }) =>
+  (httpPart === 'body' ? asGiven : fromText).compile(schema)
+
+const places: Readonly<Record<string, string>> = {
+  body: '',
+  querystring: '?',
+  params: ':',
+  headers: 'header ',
+}
+
+/** Ajv's words, turned into a pointer and a sentence about the bound. */
+export function fieldProblems(errors: readonly ErrorObject[], part: string): FieldProblem[] {
+  const told = errors.filter(({ keyword }) => keyword !== 'anyOf' && keyword !== 'if')
+  const unique = new Map<string, FieldProblem>()
+  for (const error of told.length > 0 ? told : errors) {
+    const problem = { pointer: pointerOf(error, part), detail: detailOf(error) }
+    unique.set(`${problem.pointer} ${problem.detail}`, problem)
+  }
+  return [...unique.values()]
+}
+
+function pointerOf({ instancePath, keyword, params }: ErrorObject, part: string): string {
+  const extra = keyword === 'required' ? params.missingProperty : params.additionalProperty
+  const path = extra === undefined ? instancePath : `${instancePath}/${extra}`
+  const prefix = places[part] ?? ''
+  return prefix === '' ? path || '/' : `${prefix}${path.slice(1)}`
+}
+
+function detailOf({ keyword, params, message }: ErrorObject): string {
+  if (keyword === 'required') return 'is missing'
+  if (keyword === 'additionalProperties') return 'is not a known field'
+  if (keyword === 'enum') return `must be one of ${params.allowedValues.join(', ')}`
+  if (keyword === 'const') return `must be ${params.allowedValue}`
+  return message ?? 'is not valid'
+}
