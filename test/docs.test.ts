@@ -18,7 +18,7 @@ import { readTree, rootPath } from './support/source-tree.ts'
 const markdown = readTree().filter(({ path }) => path.endsWith('.md'))
 /** What users read. Pages for contributors hold fragments. */
 const pages = markdown
-  .filter(({ path }) => path === 'README.md' || path.startsWith('docs/'))
+  .filter(({ path }) => /^(README\.md|docs\/.*|packages\/hermod\/README\.md)$/.test(path))
   // Made from the help of the commands, which packages/hermod/test/cli runs; `work` never ends.
   .filter(({ path }) => path !== 'docs/reference/cli.md')
   .map(({ path, text }) => ({ path, ...readPage(path, text) }))
