@@ -66,6 +66,8 @@ export interface SubscriptionOptions {
   readonly mode?: 'live' | 'dry-run' | 'paused'
   readonly from?: StartFrom
   readonly load?: Load
+  /** `references`: only events without a payload are loaded, the others carry their own. */
+  readonly loads?: 'all' | 'references'
   /** What followers of a dead event of their aggregate do. */
   readonly onDead?: 'release' | 'hold'
 }
@@ -100,6 +102,7 @@ const subscriptionSpec = {
   mode: oneOf(['live', 'dry-run', 'paused'], 'live'),
   from: withDefault(rule(readFrom), 'now'),
   load: optional(callable<Load>()),
+  loads: oneOf(['all', 'references'], 'all'),
   onDead: oneOf(['release', 'hold'], 'release'),
 }
 
@@ -128,6 +131,9 @@ export function subscriptionOptions(
       field: 'retry.capMs',
       says: `must be at least retry.baseMs (${checked.retry.baseMs})`,
     })
+  }
+  if (checked.loads === 'references' && checked.load === undefined) {
+    problems.push({ field: 'loads', says: 'must be left out without load' })
   }
   const ledger = checked.sink?.capabilities?.ledger ?? false
   if (ledger && checked.coalesce === 'latest') {

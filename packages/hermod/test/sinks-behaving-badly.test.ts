@@ -181,6 +181,41 @@ describe('load()', () => {
     expect((await loading(async () => new Map())).got).toEqual([{ payload: null, absent: true }])
   })
 
+  it('is asked for references alone when told so, and order stays', async () => {
+    const [head] = await db.query<{ pos: string }>('select max(pos)::text as pos from outbox.log')
+    const outbox = createOutbox({ pool: db.pool })
+    const asked: string[] = []
+    const got: unknown[] = []
+    outbox.subscribe('references', {
+      ...{ revision: 1, types: ['*'], from: { position: head?.pos ?? '0' }, lanes: 1 },
+      load: async (events) => {
+        asked.push(...events.map(({ aggregateId }) => aggregateId))
+        return new Map([['large', { loaded: true }]])
+      },
+      loads: 'references',
+      sink: async (events) =>
+        void got.push(
+          ...events.map(({ aggregateId, payload, absent }) => [aggregateId, payload, absent]),
+        ),
+    })
+    await outbox.transaction((tx) =>
+      outbox.emit(tx, [
+        { type: 'doc.changed', aggregate: ['doc', 'large'] },
+        { type: 'doc.changed', aggregate: ['doc', 'small'], payload: { own: true } },
+        { type: 'doc.changed', aggregate: ['doc', 'gone'] },
+      ]),
+    )
+    await outbox.runOnce({ upkeep: false, deadlineMs: 5_000 })
+    expect(asked).toEqual(['large', 'gone'])
+    expect(got).toEqual([
+      ['large', { loaded: true }, false],
+      ['small', { own: true }, false],
+      ['gone', null, true],
+    ])
+    const pointless = { revision: 1, types: ['*'], loads: 'references', sink: () => {} } as const
+    expect(() => outbox.subscribe('pointless', pointless)).toThrow('loads must be left out')
+  })
+
   it.each<[string, unknown, RegExp]>([
     ['throws', () => Promise.reject(new Error('no table')), /no table/],
     ['never settles', () => new Promise(() => {}), /no rows within/],

@@ -93,7 +93,7 @@ export function problemIn(sink: Sink, { event }: Entry): string | undefined {
   }
 }
 
-/** The subscription reads the current rows itself: payloads cannot be stale. */
+/** The subscription reads the current rows itself: payloads cannot be stale, or were not sent. */
 async function load(
   subscription: ResolvedSubscription,
   entries: readonly Entry[],
@@ -101,8 +101,11 @@ async function load(
   result: Result,
 ): Promise<readonly Entry[]> {
   if (subscription.load === undefined) return entries
-  const loaded = new Set<Entry>()
-  for (const group of byAggregateType(entries).values()) {
+  const all = subscription.loads === 'all'
+  const wanted = all ? entries : entries.filter(({ event }) => event.payloadText === 'null')
+  const loaded = new Set<Entry>(all ? [] : entries)
+  for (const entry of wanted) loaded.delete(entry)
+  for (const group of byAggregateType(wanted).values()) {
     const outcome = await loadGroup(subscription, group, options)
     if (outcome === undefined) for (const entry of group) loaded.add(entry)
     else if (!options.signal.aborted) for (const entry of group) result.set(entry, outcome)

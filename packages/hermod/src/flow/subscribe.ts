@@ -47,7 +47,8 @@ function definition(subscription: ResolvedSubscription): object {
     sink,
   } = subscription
   const policy = { order, coalesce, retry, batch, lanes, priority, rate, callMs, onDead }
-  return { types, aggregates, sink: sink.name, load: subscription.load !== undefined, ...policy }
+  const load = subscription.loads === 'all' ? subscription.load !== undefined : 'references'
+  return { types, aggregates, sink: sink.name, load, ...policy }
 }
 
 /** Null = the head at the moment of installation. */

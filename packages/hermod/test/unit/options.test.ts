@@ -60,6 +60,7 @@ describe('defaults', () => {
       mode: 'live',
       from: 'now',
       load: undefined,
+      loads: 'all',
       onDead: 'release',
     })
   })
