@@ -1,13 +1,65 @@
-/** From the Authorization header to a principal: OIDC tokens of configured issuers, API tokens. */
+/**
+ * From the Authorization header to a principal: OIDC tokens of configured issuers, and API tokens.
+ * An answer is kept for three seconds, so a revoked token or a changed role counts within that time.
+ */
+import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { Principal } from '../actor.ts'
+import { resolvePerson } from '../people/resolve.ts'
 import type { Platform } from '../platform.ts'
-import { Problem } from '../problems.ts'
+import { principalOfToken } from './api-token.ts'
+import { bearerOf } from './bearer.ts'
+import { permissionsOf } from './permissions.ts'
+import { recent } from './recent.ts'
+import { higherRole, roleFromClaims } from './roles.ts'
+import { looksLikeApiToken } from './rules.ts'
+import { jwtVerifier, type Verified } from './verify-jwt.ts'
 
 export type Authenticate = (request: FastifyRequest) => Promise<Principal>
 
-export function authenticator(_platform: Platform): Authenticate {
-  return async () => {
-    throw new Problem('HMD_UNAUTHENTICATED', 'Send a bearer token.')
+const keptMs = 3_000
+const keptMax = 10_000
+
+export function authenticator(platform: Platform): Authenticate {
+  const verify = jwtVerifier(platform.config.issuers, platform.clock)
+  const known = recent<Principal>(platform.clock, keptMs, keptMax)
+  return async (request) => {
+    const token = bearerOf(request)
+    return known.get(createHash('sha256').update(token).digest('base64url'), async () =>
+      looksLikeApiToken(token)
+        ? principalOfToken(platform, token)
+        : principalOfClaims(platform, await verify(token)),
+    )
   }
+}
+
+async function principalOfClaims(
+  platform: Platform,
+  { issuer, claims }: Verified,
+): Promise<Principal> {
+  const person = await resolvePerson(platform, {
+    issuer,
+    subject: claims.sub,
+    ...text('email', claims.email),
+    ...text('name', claims.name),
+    // Some issuers write the boolean as text.
+    emailVerified: claims.email_verified === true || claims.email_verified === 'true',
+  })
+  const role = higherRole(person.role, roleFromClaims(issuer, claims))
+  return {
+    ...{ personId: person.personId, identity: person.identity, role },
+    permissions: permissionsOf(role),
+    ...signedIn(claims),
+  }
+}
+
+/** Where the issuer does not tell when the person signed in, the time of the token stands for it. */
+function signedIn({ auth_time, iat }: Verified['claims']): { signedInAt?: Date } {
+  const seconds = typeof auth_time === 'number' ? auth_time : iat
+  return seconds === undefined ? {} : { signedInAt: new Date(seconds * 1000) }
+}
+
+function text<K extends string>(key: K, claim: unknown): { [key in K]?: string } {
+  const value = typeof claim === 'string' ? claim.trim() : ''
+  return (value === '' ? {} : { [key]: value }) as { [key in K]?: string }
 }

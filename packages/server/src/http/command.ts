@@ -13,6 +13,8 @@ export interface Answer {
   readonly status: number
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
+  /** Added to the body the first time and never stored: a secret. */
+  readonly unstored?: Readonly<Record<string, unknown>>
 }
 
 export type Work = (tx: Tx, actor: Actor) => Promise<Answer>
@@ -32,9 +34,11 @@ export async function runCommand(
   return send(reply, answer)
 }
 
-export function send(reply: FastifyReply, { status, body, headers = {} }: Answer): FastifyReply {
+export function send(reply: FastifyReply, answer: Answer): FastifyReply {
+  const { status, body, headers = {}, unstored } = answer
   reply.code(status)
   for (const [name, value] of Object.entries(headers)) reply.header(name, value)
+  if (unstored !== undefined) return reply.send({ ...(body as object), ...unstored })
   return body === undefined ? reply.send() : reply.send(body)
 }
 
