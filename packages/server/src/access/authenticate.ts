@@ -13,15 +13,20 @@ import { permissionsOf } from './permissions.ts'
 import { recent } from './recent.ts'
 import { higherRole, roleFromClaims } from './roles.ts'
 import { looksLikeApiToken } from './rules.ts'
-import { jwtVerifier, type Verified } from './verify-jwt.ts'
+import { jwtVerifier, type TrustedIssuer, trusted, type Verified } from './verify-jwt.ts'
 
 export type Authenticate = (request: FastifyRequest) => Promise<Principal>
 
 const keptMs = 3_000
 const keptMax = 10_000
 
-export function authenticator(platform: Platform): Authenticate {
-  const verify = jwtVerifier(platform.config.issuers, platform.clock)
+/** `also`: issuers that are no part of the configuration, such as the development sign-in. */
+export function authenticator(
+  platform: Platform,
+  also: readonly TrustedIssuer[] = [],
+): Authenticate {
+  const issuers = [...platform.config.issuers.map(trusted), ...also]
+  const verify = jwtVerifier(issuers, platform.clock)
   const known = recent<Principal>(platform.clock, keptMs, keptMax)
   return async (request) => {
     const token = bearerOf(request)

@@ -2,10 +2,23 @@
  * Checks tokens of the configured OIDC issuers after RFC 8725: the issuer is chosen by the exact
  * `iss`, and its keys, algorithms and audience come from the configuration, never from the token.
  */
-import { createRemoteJWKSet, decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
+import {
+  createRemoteJWKSet,
+  decodeJwt,
+  errors,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from 'jose'
 import type { Issuer } from '../config.ts'
 import { Problem } from '../problems.ts'
 import { unauthenticated } from './bearer.ts'
+
+/** An issuer and where its public keys come from. */
+export interface TrustedIssuer {
+  readonly issuer: Issuer
+  readonly keys: JWTVerifyGetKey
+}
 
 export interface Verified {
   readonly issuer: Issuer
@@ -22,17 +35,16 @@ const types = new Set(['jwt', 'at+jwt', 'application/at+jwt'])
 /** Keys are fetched when first needed, kept, and fetched again at most twice a minute. */
 const fetching = { timeoutDuration: 5_000, cooldownDuration: 30_000, cacheMaxAge: 600_000 }
 
-export function jwtVerifier(issuers: readonly Issuer[], clock: () => Date): VerifyJwt {
-  const known = new Map(
-    issuers.map((issuer) => {
-      const keys = createRemoteJWKSet(new URL(issuer.jwksUri), fetching)
-      return [issuer.issuer, { issuer, keys }] as const
-    }),
-  )
+export function trusted(issuer: Issuer): TrustedIssuer {
+  return { issuer, keys: createRemoteJWKSet(new URL(issuer.jwksUri), fetching) }
+}
+
+export function jwtVerifier(issuers: readonly TrustedIssuer[], clock: () => Date): VerifyJwt {
+  const known = new Map(issuers.map((each) => [each.issuer.issuer, each]))
   return async (token) => {
-    const trusted = known.get(issuerOf(token))
-    if (trusted === undefined) throw unauthenticated('No configured issuer gave out this token.')
-    const { issuer, keys } = trusted
+    const found = known.get(issuerOf(token))
+    if (found === undefined) throw unauthenticated('No configured issuer gave out this token.')
+    const { issuer, keys } = found
     try {
       const { payload, protectedHeader } = await jwtVerify(token, keys, {
         algorithms: [...issuer.algorithms],

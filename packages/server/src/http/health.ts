@@ -1,26 +1,49 @@
 /** Is the process alive, and is it ready: never waits for a destination. */
 import type { FastifyInstance } from 'fastify'
+import { assertMigrated, HermodError } from 'hermod'
+import { errorFields } from '../log-fields.ts'
 import { assertServerMigrated } from '../migrate.ts'
 import type { Platform } from '../platform.ts'
 import { Problem } from '../problems.ts'
 
+/** An orchestrator asks again anyway; one that waits longer calls it dead. */
+const readyMs = 2_000
+
 export function healthRoutes(app: FastifyInstance, platform: Platform): void {
-  const open = { config: { permission: 'public' as const }, schema: { hide: true } }
+  const open = {
+    ...{ config: { permission: 'public' as const, rateLimit: false as const } },
+    schema: { hide: true },
+  }
   app.get('/healthz', open, async () => ({ status: 'ok' }))
-  app.get('/readyz', open, async () => {
-    await ready(platform)
+  app.get('/readyz', open, async (request) => {
+    try {
+      await within(readyMs, ready(platform))
+    } catch (error) {
+      request.log.warn({ code: 'server.unready', ...errorFields(error) })
+      throw notReady(error)
+    }
     return { status: 'ok' }
   })
 }
 
 async function ready({ pool }: Platform): Promise<void> {
-  try {
-    await assertServerMigrated(pool)
-  } catch (error) {
-    const { message } = error as Error
-    throw new Problem('HMD_UNAVAILABLE', `Not ready: ${message}`, {
-      headers: { 'retry-after': '5' },
-      cause: error,
-    })
-  }
+  await assertMigrated(pool)
+  await assertServerMigrated(pool)
+}
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms)
+  })
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+}
+
+/** Anybody may ask, so only our own words are told: a driver's message names hosts and users. */
+function notReady(error: unknown): Problem {
+  const why = error instanceof HermodError ? error.message : 'the database does not answer'
+  return new Problem('HMD_UNAVAILABLE', `Not ready: ${why}.`, {
+    headers: { 'retry-after': '5' },
+    cause: error,
+  })
 }

@@ -2,24 +2,42 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
+import { version } from '../version.ts'
+import { problemPage } from './problem-page.ts'
+
+const description = `Documents, people and their audit trail, searchable right after the commit.
+
+Send a token of a configured issuer or an API token: \`Authorization: Bearer …\`. Every error is an
+RFC 9457 problem with a \`code\`; [all of them](/docs/problems) on one page. Times are UTC, 64-bit
+numbers are text. A change names the version it saw (\`If-Match\`), a POST may carry an
+\`Idempotency-Key\`. Fields may be added within v2: ignore what you do not know.`
 
 export async function serveOpenApi(app: FastifyInstance): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
       info: {
-        title: 'Hermod',
-        version: '2',
-        description: 'Documents, people and their audit trail, searchable right after the commit.',
+        ...{ title: 'Hermod', version, description },
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
+      servers: [{ url: '/' }],
       components: {
-        securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+        securitySchemes: {
+          bearer: {
+            ...{ type: 'http', scheme: 'bearer' },
+            description: 'A JWT of a configured issuer, or an API token (hmd_…)',
+          },
+        },
       },
       security: [{ bearer: [] }],
     },
+    refResolver: { buildLocalReference: ({ $id }, _baseUri, _fragment, i) => String($id ?? i) },
   })
-  app.get('/openapi.json', { config: { permission: 'public' }, schema: { hide: true } }, async () =>
-    app.swagger(),
-  )
-  await app.register(swaggerUi, { routePrefix: '/docs' })
+  const open = { config: { permission: 'public' as const }, schema: { hide: true } }
+  app.get('/openapi.json', open, async () => app.swagger())
+  problemPage(app)
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    uiConfig: { url: '/openapi.json', deepLinking: true, validatorUrl: null },
+  })
 }

@@ -1,18 +1,22 @@
 /** From whatever was thrown to one RFC 9457 answer: coded, without stack, without secrets. */
-
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { HermodError } from 'hermod'
-import { Problem, type ProblemCode } from '../problems.ts'
+import { failureOf } from '../log-fields.ts'
+import { type FieldProblem, Problem, type ProblemCode } from '../problems.ts'
 import { fieldProblems } from './validate.ts'
 
-const docs = '/docs/problems#'
+/** Served by problem-page.ts. */
+const page = '/docs/problems'
+
+/** A body with a thousand mistakes is told about the first ones. */
+const errorsMax = 50
 
 export function answerProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const problem = asProblem(error)
-  if (problem.status >= 500) {
-    const { message, code } = (problem.cause ?? problem) as { message?: string; code?: string }
-    request.log.error({ code: problem.code, cause: code, detail: message }, problem.title)
-  }
+  if (problem.status >= 500) request.log.error(failureOf(problem), problem.title)
   for (const [name, value] of Object.entries(problem.headers)) reply.header(name, value)
   reply
     .code(problem.status)
@@ -20,18 +24,36 @@ export function answerProblem(error: unknown, request: FastifyRequest, reply: Fa
     .send(JSON.stringify(bodyOf(problem, request)))
 }
 
-function bodyOf(problem: Problem, request: FastifyRequest): object {
+function bodyOf(problem: Problem, request: Pick<FastifyRequest, 'url' | 'id'>): object {
+  const { code, title, status, message: detail, facts } = problem
+  const errors = problem.errors.slice(0, errorsMax)
   return {
-    type: `${docs}${problem.code.toLowerCase()}`,
-    title: problem.title,
-    status: problem.status,
-    detail: problem.message,
+    ...facts,
+    ...{ type: `${page}#${code.toLowerCase()}`, title, status, detail },
     instance: request.url.split('?')[0],
-    code: problem.code,
-    requestId: request.id,
-    ...(problem.errors.length > 0 && { errors: problem.errors }),
-    ...problem.facts,
+    ...{ code, requestId: request.id },
+    ...(errors.length > 0 && { errors }),
   }
+}
+
+const ofParser: Readonly<Record<string, [ProblemCode, string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: ['HMD_REQUEST_SLOW', 'Send the headers within 15 s.'],
+  HPE_HEADER_OVERFLOW: ['HMD_HEADERS_TOO_LARGE', 'Headers may have 16,384 bytes together.'],
+}
+
+/** What is no HTTP request never becomes one: it is answered on the socket, then hung up on. */
+export function answerClientError(error: { readonly code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return
+  const [code, detail] = ofParser[error.code ?? ''] ?? [
+    'HMD_REQUEST_INVALID',
+    'This is not a valid HTTP request.',
+  ]
+  const problem = new Problem(code, detail)
+  const body = JSON.stringify(bodyOf(problem, { url: '', id: randomUUID() }))
+  socket.end(
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\nconnection: close\r\n` +
+      `content-type: application/problem+json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
 }
 
 /** Codes of Fastify and its plugins that are the caller's doing. */
@@ -42,7 +64,7 @@ const ofFramework: Readonly<Record<string, ProblemCode>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'HMD_MEDIA_TYPE',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'HMD_REQUEST_INVALID',
   FST_ERR_BAD_URL: 'HMD_REQUEST_INVALID',
-  FST_UNDER_PRESSURE: 'HMD_UNAVAILABLE',
+  FST_ERR_MAX_PARAM_LENGTH: 'HMD_NOT_FOUND',
 }
 
 export function asProblem(error: unknown): Problem {
@@ -50,20 +72,21 @@ export function asProblem(error: unknown): Problem {
   const { code, validation, validationContext, message } = error as FastifyError
   if (validation !== undefined) {
     const errors = fieldProblems(validation as never, String(validationContext))
-    const detail = errors.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
-    return new Problem('HMD_REQUEST_INVALID', detail, { errors })
+    return new Problem('HMD_REQUEST_INVALID', sentenceOf(errors), { errors })
   }
   const known = ofFramework[code]
-  if (known !== undefined) return new Problem(known, message, { headers: laterIf(known) })
-  if (error instanceof SyntaxError) return new Problem('HMD_JSON_INVALID', message)
+  if (known !== undefined) return new Problem(known, message)
   if (isAway(error)) return away(error)
   return new Problem('HMD_INTERNAL', 'The request failed; the log names it by its requestId.', {
     cause: error,
   })
 }
 
-function laterIf(code: ProblemCode): Record<string, string> {
-  return code === 'HMD_UNAVAILABLE' ? { 'retry-after': '5' } : {}
+/** The first few in words; all of them are in `errors`. */
+function sentenceOf(errors: readonly FieldProblem[]): string {
+  const told = errors.slice(0, 5).map(({ pointer, detail }) => `${pointer} ${detail}`)
+  const more = errors.length - told.length
+  return more > 0 ? `${told.join('; ')}; and ${more} more` : told.join('; ')
 }
 
 /** The database does not answer, refuses connections, or has too many of them. */
