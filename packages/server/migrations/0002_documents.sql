@@ -26,7 +26,8 @@ create table hermod.document (
   check ((published_at is null) = (status = 'WIP')),
   check ((published_at is null) = (doc_number is null))
 );
-create index document_modified on hermod.document (modified_at desc, id desc);
+create index document_modified on hermod.document (modified_at desc, id desc) where published_at is not null;
+create index document_by_product on hermod.document (product, modified_at desc, id desc) where published_at is not null;
 create index document_by_provider on hermod.document (workspace_provider, modified_at desc, id desc);
 create index document_by_modifier on hermod.document (last_modified_by_person_id, modified_at desc, id desc);
 create index document_by_creator on hermod.document (created_by);
@@ -85,3 +86,47 @@ create index document_modification_log_file on hermod.document_modification_log 
 create index document_modification_log_person on hermod.document_modification_log (modified_by_person_id, id desc);
 create index document_modification_log_type on hermod.document_modification_log (modification_type, id desc);
 create index document_modification_log_created on hermod.document_modification_log using brin (created_at);
+
+-- A document with its people and decisions, as every reader wants it.
+create view hermod.document_whole as
+select d.*, c.display_name as created_by_name, m.display_name as modified_by_name, p.people, a.approvals
+  from hermod.document d
+  join hermod.person c on c.id = d.created_by
+  left join hermod.person m on m.id = d.last_modified_by_person_id
+  cross join lateral (
+    select coalesce(jsonb_agg(jsonb_build_object('relation', r.relation, 'id', r.person_id::text, 'displayName', n.display_name)
+             order by r.relation, r.place), '[]') as people
+      from hermod.document_person r join hermod.person n on n.id = r.person_id where r.document_id = d.id) p
+  cross join lateral (
+    select coalesce(jsonb_agg(jsonb_build_object('personId', v.person_id::text, 'decision', v.decision, 'comment', v.comment,
+             'decidedAt', v.decided_at) order by v.decided_at, v.person_id), '[]') as approvals
+      from hermod.approval v where v.document_id = d.id) a;
+
+-- Locks a document, then reads it. Two statements in one call: a single one would read people and
+-- decisions as they were before it waited for the lock.
+create function hermod.open_document(wanted uuid) returns setof hermod.document_whole
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+  perform from hermod.document where id = wanted for update;
+  return query select * from hermod.document_whole where id = wanted;
+end $$;
+
+-- Who a person is today: merged people are followed to the end.
+create function hermod.current_person(wanted bigint) returns bigint
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with recursive chain as (
+    select p.id, p.merged_into, 1 as steps from hermod.person p where p.id = wanted
+    union all
+    select p.id, p.merged_into, c.steps + 1 from chain c join hermod.person p on p.id = c.merged_into where c.steps < 100)
+  select id from chain order by steps desc limit 1
+$$;
+
+-- Everybody a person has been: what was recorded of those is recorded of this one.
+create function hermod.selves_of(wanted bigint) returns bigint[]
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with recursive selves as (
+    select wanted as id
+    union
+    select p.id from selves s join hermod.person p on p.merged_into = s.id)
+  select array_agg(id) from selves
+$$;

@@ -1,0 +1,33 @@
+/** Opens a document for a change: its row is locked first, so that nothing decided on is stale. */
+import type { Actor } from '../actor.ts'
+import type { Tx } from '../platform.ts'
+import type { Document, PersonRef } from './document.ts'
+import { type DocumentRow, documentOf } from './rows.ts'
+
+const OPEN = `select d.*, clock_timestamp() as opened_at, nextval('hermod.document_modification_log_id_seq') as log_id,
+    (select p.display_name from hermod.person p where p.id = $2) as actor_name
+  from hermod.open_document($1) d`
+
+export interface Opened {
+  readonly document: Document
+  /** The database's time once the lock was held: changes of one document never go back in time. */
+  readonly at: Date
+  /** Of the row this change will leave in the audit trail. */
+  readonly logId: string
+  readonly by: PersonRef | null
+}
+
+export async function openDocument(
+  tx: Tx,
+  { personId }: Pick<Actor, 'personId'>,
+  id: string,
+): Promise<Opened | undefined> {
+  const { rows } = await tx.query<
+    DocumentRow & { opened_at: Date; log_id: string; actor_name: string | null }
+  >(OPEN, [id, personId])
+  const [row] = rows
+  if (row === undefined) return undefined
+  const { opened_at: at, log_id: logId, actor_name: name } = row
+  const by = personId === null ? null : { id: personId, displayName: name ?? '' }
+  return { document: documentOf(row), at, logId, by }
+}
