@@ -3,6 +3,7 @@
  * is installed, its commands stand beside these.
  */
 import type { Command } from './command.ts'
+import { serverPart } from './server-part.ts'
 
 const own: Readonly<Record<string, () => Promise<{ readonly command: Command }>>> = {
   migrate: () => import('./commands/migrate.ts'),
@@ -14,9 +15,6 @@ const own: Readonly<Record<string, () => Promise<{ readonly command: Command }>>
   help: () => import('./commands/help.ts'),
   version: () => import('./commands/version.ts'),
 }
-
-/** Exports `commands`, a list of the same shape. */
-const serverModule = 'hermod-server/cli'
 
 export async function loadCommand(name: string): Promise<Command | undefined> {
   const load = Object.hasOwn(own, name) ? own[name] : undefined
@@ -34,14 +32,5 @@ export async function allCommands(): Promise<Command[]> {
 }
 
 async function serverCommands(): Promise<readonly Command[]> {
-  try {
-    const loaded = (await import(serverModule)) as { commands?: readonly Command[] }
-    return loaded.commands ?? []
-  } catch (error) {
-    // Not installed is fine; installed and broken is not.
-    const { code, message } = error as { code?: unknown; message?: unknown }
-    const absent = String(message).startsWith("Cannot find package 'hermod-server")
-    if (code === 'ERR_MODULE_NOT_FOUND' && absent) return []
-    throw error
-  }
+  return (await serverPart())?.commands ?? []
 }

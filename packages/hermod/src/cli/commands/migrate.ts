@@ -1,8 +1,13 @@
-/** `hermod migrate`: installs or updates the schema `outbox`; safe to run again, also by many at once. */
+/**
+ * `hermod migrate`: installs or updates the schema `outbox`, and the server's where it is installed;
+ * safe to run again, also by many at once.
+ */
 import { type Database, select } from '../../database.ts'
 import { type Migration, migrate, migrations } from '../../migrate.ts'
+import { applyMigrations, type NumberedSql, readMigrations } from '../../numbered-sql.ts'
 import { type Command, type Context, flagOf, numberOf, textOf, usage } from '../command.ts'
 import { withDatabase } from '../connect.ts'
+import { serverPart } from '../server-part.ts'
 
 export const command: Command = {
   name: 'migrate',
@@ -35,15 +40,20 @@ async function apply(db: Database, context: Context): Promise<number> {
   const lanes = numberOf(context, 'lanes')
   if (lanes !== undefined && (lanes < 1 || lanes > 256)) throw usage('--lanes must be 1 to 256')
   const result = await migrate(db, { lanes })
-  if (terminal.json) terminal.document(result)
-  else for (const name of result.applied) terminal.data(name)
-  const done = result.applied.length === 0 ? 'Nothing to do' : `${result.applied.length} applied`
+  const applied = [...result.applied]
+  for (const schema of await serverSchemas()) {
+    const names = await applyMigrations(db, schema)
+    applied.push(...names.map((name) => `${schema.schema}/${name}`))
+  }
+  if (terminal.json) terminal.document({ ...result, applied })
+  else for (const name of applied) terminal.data(name)
+  const done = applied.length === 0 ? 'Nothing to do' : `${applied.length} applied`
   terminal.say(`${done}: the schema is at version ${result.version}.`)
   return 0
 }
 
 async function dryRun(db: Database, { terminal }: Context): Promise<number> {
-  const missing = (await missingIn(db)).map(({ name }) => name)
+  const missing = (await missingIn(db)).map(({ label }) => label)
   if (terminal.json) terminal.document({ missing })
   else for (const name of missing) terminal.data(name)
   terminal.say(missing.length === 0 ? 'Nothing to do.' : 'Nothing was changed; these are missing.')
@@ -52,26 +62,52 @@ async function dryRun(db: Database, { terminal }: Context): Promise<number> {
 
 async function printSql(context: Context): Promise<number> {
   const named = textOf(context, 'url') ?? context.env.DATABASE_URL
-  const some = named ? await withDatabase(context, missingIn) : migrations()
+  const some = named ? await withDatabase(context, missingIn) : await known()
   context.terminal.data(some.map(asSql).join('\n'))
   return 0
 }
 
-async function missingIn(db: Database): Promise<Migration[]> {
-  const [found] = await select(db, `select to_regclass('outbox.migration')::text as name`)
-  const rows = found?.name ? await select(db, 'select version::text from outbox.migration') : []
-  return migrations().filter(({ version }) => !rows.some((row) => Number(row.version) === version))
+interface Known extends Migration {
+  readonly schema: string
+  /** As it is printed: the engine's plainly, the server's behind its schema. */
+  readonly label: string
+}
+
+/** Where the server is installed, its tables are migrated by the same command. */
+async function serverSchemas(): Promise<readonly NumberedSql[]> {
+  return (await serverPart())?.schemas ?? []
+}
+
+/** Everything there is, the engine's first. */
+async function known(): Promise<Known[]> {
+  const mine = migrations().map((each) => ({ ...each, schema: 'outbox', label: each.name }))
+  const more = (await serverSchemas()).flatMap(({ folder, schema }) =>
+    readMigrations(folder).map((each) => ({ ...each, schema, label: `${schema}/${each.name}` })),
+  )
+  return [...mine, ...more]
+}
+
+async function missingIn(db: Database): Promise<Known[]> {
+  const all = await known()
+  const done = new Set<string>()
+  for (const schema of new Set(all.map((each) => each.schema))) {
+    const table = `${schema}.migration`
+    const [found] = await select(db, 'select to_regclass($1)::text as name', [table])
+    const rows = found?.name ? await select(db, `select version::text from ${table}`) : []
+    for (const { version } of rows) done.add(`${schema} ${version}`)
+  }
+  return all.filter(({ schema, version }) => !done.has(`${schema} ${version}`))
 }
 
 /** What migrate() does, in one transaction a migration. */
-function asSql({ version, name, hash, sql }: Migration): string {
-  return `-- ${name}
+function asSql({ schema, label, version, name, hash, sql }: Known): string {
+  return `-- ${label}
 begin;
 set local client_min_messages = warning;
-create schema if not exists outbox;
-create table if not exists outbox.migration (
+create schema if not exists ${schema};
+create table if not exists ${schema}.migration (
   version integer primary key, name text not null, hash text not null, applied_at timestamptz not null default now());
-insert into outbox.migration (version, name, hash) values (${version}, '${name}', '${hash}');
+insert into ${schema}.migration (version, name, hash) values (${version}, '${name}', '${hash}');
 ${sql.trimEnd()}
 commit;
 `

@@ -1,14 +1,17 @@
 /**
- * `hermod work`: a worker for the outbox of your config module. SIGTERM and Ctrl-C finish what is in
- * flight and give the lanes back; the second one leaves at once.
+ * `hermod work`: a worker for the outbox of your config module, or for the platform's where the server
+ * is installed and there is no module. SIGTERM and Ctrl-C finish what is in flight and give the lanes
+ * back; the second one leaves at once.
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Outbox } from '../../outbox.ts'
 import { type Command, type Context, numberOf, textOf, usage } from '../command.ts'
+import { type OpenOutbox, serverPart } from '../server-part.ts'
+import { listenForSignals } from '../signals.ts'
 
 const defaultConfig = 'hermod.config.mjs'
+const leaving = 'Leaving now; unfinished deliveries will be sent again.'
 
 export const command: Command = {
   name: 'work',
@@ -20,7 +23,11 @@ export const command: Command = {
     'hermod work --subscription search --concurrency 8',
   ],
   options: {
-    config: { type: 'string', value: 'FILE', says: `${defaultConfig} when left out` },
+    config: {
+      type: 'string',
+      value: 'FILE',
+      says: `${defaultConfig} when left out; a .toml is the server’s`,
+    },
     subscription: { type: 'string', value: 'NAME', says: 'serve only these (a,b)' },
     concurrency: {
       type: 'string',
@@ -34,6 +41,7 @@ export const command: Command = {
     },
   },
   notes: [
+    'Without a config module it serves the reactions of the platform, where hermod-server is installed.',
     `The config module default-exports an outbox, or a function that returns one:
 
   import pg from 'pg'
@@ -43,8 +51,8 @@ export const command: Command = {
   export default outbox`,
   ],
   async run(context) {
-    const outbox = await loadOutbox(context)
-    const signals = listenForSignals(context)
+    const { outbox, close } = await openOutbox(context)
+    const signals = listenForSignals(context.terminal, leaving)
     try {
       const worker = await outbox.start(workerOptions(context))
       context.terminal.say(`Working as ${worker.name}. Ctrl-C stops.`)
@@ -55,7 +63,7 @@ export const command: Command = {
       return signal === 'SIGINT' ? 130 : 0
     } finally {
       signals.end()
-      await (outbox.db as { end?: () => Promise<void> }).end?.()
+      await close()
     }
   },
 }
@@ -71,35 +79,25 @@ function workerOptions(context: Context) {
   }
 }
 
-async function loadOutbox(context: Context): Promise<Outbox> {
-  const file = resolve(textOf(context, 'config') ?? defaultConfig)
-  if (!existsSync(file)) {
-    throw usage(
-      `there is no ${file}`,
-      'Name your config module with --config FILE; see hermod help work.',
-    )
-  }
+/** The named module, else the usual one; without either, the platform's outbox where there is one. */
+async function openOutbox(context: Context): Promise<OpenOutbox> {
+  const named = textOf(context, 'config')
+  const file = resolve(named ?? defaultConfig)
+  if (existsSync(file) && !file.endsWith('.toml')) return loadModule(file)
+  const server = named === undefined || named.endsWith('.toml') ? await serverPart() : undefined
+  if (server !== undefined) return server.openOutbox(context)
+  throw usage(
+    `there is no ${file}`,
+    'Name your config module with --config FILE; see hermod help work.',
+  )
+}
+
+async function loadModule(file: string): Promise<OpenOutbox> {
   const { default: exported } = await import(pathToFileURL(file).href)
   const outbox = typeof exported === 'function' ? await exported() : exported
   // By its shape: the module may have loaded another copy of the library.
-  if (typeof outbox?.start === 'function' && outbox.db !== undefined) return outbox
+  if (typeof outbox?.start === 'function' && outbox.db !== undefined) {
+    return { outbox, close: async () => outbox.db.end?.() }
+  }
   throw usage(`${file} does not default-export an outbox`, 'See hermod help work for an example.')
-}
-
-function listenForSignals({ terminal }: Context) {
-  let told: (signal: NodeJS.Signals) => void = () => {}
-  const first = new Promise<NodeJS.Signals>((resolve) => {
-    told = resolve
-  })
-  let count = 0
-  const hear = (signal: NodeJS.Signals) => {
-    if (++count === 1) return told(signal)
-    terminal.say('Leaving now; unfinished deliveries will be sent again.')
-    process.exit(130)
-  }
-  process.on('SIGINT', hear).on('SIGTERM', hear)
-  const end = () => {
-    process.removeListener('SIGINT', hear).removeListener('SIGTERM', hear)
-  }
-  return { first, end }
 }
