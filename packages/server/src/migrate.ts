@@ -2,17 +2,17 @@
 import { applyMigrations, assertApplied, type NumberedSql } from 'hermod'
 import type { Pool } from 'pg'
 
-const OURS: NumberedSql = {
+export const serverSchema: NumberedSql = {
   folder: new URL('../migrations/', import.meta.url),
   schema: 'hermod',
   lock: 4841297201,
 }
 
 export function migrateServer(pool: Pool): Promise<string[]> {
-  return applyMigrations(pool, OURS)
+  return applyMigrations(pool, serverSchema)
 }
 
 /** Refuses a schema that is older or newer than this server, without changing anything. */
 export function assertServerMigrated(pool: Pool): Promise<void> {
-  return assertApplied(pool, OURS)
+  return assertApplied(pool, serverSchema)
 }

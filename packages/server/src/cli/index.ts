@@ -1,2 +1,18 @@
-/** The server's commands, beside the engine's in the bin `hermod`. */
-export const commands: readonly never[] = []
+/**
+ * The server's part of the bin `hermod`: its commands, its schema for `migrate`, and the outbox that
+ * `work` serves. What a command needs is loaded when it runs, so that the others stay quick.
+ */
+import type { Command, Context, OpenOutbox } from 'hermod/cli'
+import { serverSchema } from '../migrate.ts'
+import { command as config } from './commands/config.ts'
+import { command as dev } from './commands/dev.ts'
+import { command as serve } from './commands/serve.ts'
+
+export const commands: readonly Command[] = [serve, dev, config]
+
+export const schemas = [serverSchema] as const
+
+export async function openOutbox(context: Context): Promise<OpenOutbox> {
+  const { openPlatformOutbox } = await import('./open-outbox.ts')
+  return openPlatformOutbox(context)
+}

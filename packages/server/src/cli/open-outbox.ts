@@ -1,0 +1,22 @@
+/** The platform's outbox with its reactions, for `hermod work`. */
+import type { Context, OpenOutbox } from 'hermod/cli'
+import { createPlatform } from '../create-platform.ts'
+import { createLog } from '../log.ts'
+import { assertServerMigrated } from '../migrate.ts'
+import { installReactions } from '../reactions.ts'
+import { readConfig } from '../read-config.ts'
+import { sourcesOf } from './config-options.ts'
+
+export async function openPlatformOutbox(context: Context): Promise<OpenOutbox> {
+  const config = readConfig({ ...sourcesOf(context), secretNeeded: false })
+  const log = createLog(config.logLevel, { readable: process.stdout.isTTY })
+  const platform = createPlatform(config, { log })
+  try {
+    await assertServerMigrated(platform.pool)
+    await installReactions(platform)
+    return { outbox: platform.outbox, close: () => platform.close() }
+  } catch (error) {
+    await platform.close()
+    throw error
+  }
+}

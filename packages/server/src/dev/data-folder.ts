@@ -1,0 +1,69 @@
+/**
+ * What `npm start` keeps, in one folder: the database, the files of documents, the secret, the header
+ * for curl. A first start that was cut off leaves nothing worth keeping, and is begun again.
+ */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { type Postgres, startPostgres } from 'hermod/embedded'
+import { isFree } from './free-port.ts'
+import type { DevOptions } from './options.ts'
+
+const usualDatabasePort = 54321
+
+export interface DataFolder {
+  readonly path: string
+  /** A new one: nothing was kept. */
+  readonly fresh: boolean
+  readonly postgres: Postgres
+  readonly documents: string
+  readonly secret: string
+  /** Holds one header line, for `curl -H @file`. */
+  readonly headerFile: string
+  /** Stops the database; deletes everything where nothing is kept. */
+  close(): Promise<void>
+}
+
+export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
+  const { ephemeral, reset } = options
+  const path = ephemeral ? await mkdtemp(join(tmpdir(), 'hermod-dev-')) : resolve(options.data)
+  const ready = join(path, 'ready')
+  const database = join(path, 'postgres')
+  if (reset || !existsSync(ready)) await deleteAll(path, database)
+  const fresh = !existsSync(ready)
+  await mkdir(join(path, 'documents'), { recursive: true })
+  const port = (await isFree(usualDatabasePort)) ? usualDatabasePort : undefined
+  const postgres = await startPostgres({
+    ...{ durable: !ephemeral, ...(port !== undefined && { port }) },
+    ...(!ephemeral && { dataDir: database }),
+  })
+  await writeFile(ready, '')
+  return {
+    ...{ path, fresh, postgres, documents: join(path, 'documents') },
+    secret: await keptSecret(join(path, 'secret')),
+    headerFile: join(path, 'header'),
+    close: async () => {
+      if (!ephemeral) return postgres.stop()
+      await postgres.destroy()
+      await rm(path, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Opened once more, so that a server still running in there ends, and nothing else is deleted. */
+async function deleteAll(path: string, database: string): Promise<void> {
+  if (existsSync(database)) {
+    const old = await startPostgres({ dataDir: database }).catch(() => undefined)
+    await old?.destroy()
+  }
+  for (const name of ['ready', 'postgres', 'documents', 'secret', 'header']) {
+    await rm(join(path, name), { recursive: true, force: true })
+  }
+}
+
+async function keptSecret(file: string): Promise<string> {
+  if (!existsSync(file)) await writeFile(file, randomBytes(32).toString('hex'), { mode: 0o600 })
+  return readFile(file, 'utf8')
+}

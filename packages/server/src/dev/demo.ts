@@ -1,0 +1,90 @@
+/**
+ * The demo: people, documents and a review in progress, written through the API once. A seeding that
+ * was cut off goes on where it stopped, because each step has its Idempotency-Key.
+ */
+import { existsSync } from 'node:fs'
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RunningServer } from '../serve.ts'
+import type { DataFolder } from './data-folder.ts'
+import { type DemoClient, demoClient, demoNames } from './demo-client.ts'
+import { type DemoDocument, demoDocuments } from './demo-documents.ts'
+
+export interface DemoRecord {
+  readonly id: string
+  readonly slug: string
+  readonly owner: string
+}
+
+export interface Demo {
+  readonly client: DemoClient
+  /** Empty with --no-demo. */
+  readonly documents: readonly DemoRecord[]
+}
+
+export async function openDemo(
+  { url, platform }: RunningServer,
+  data: DataFolder,
+  wanted: boolean,
+): Promise<Demo> {
+  const client = demoClient(url)
+  // Whoever uses curl is Ada.
+  const header = `Authorization: Bearer ${await client.token('ada')}\n`
+  await writeFile(data.headerFile, header, { mode: 0o600 })
+  if (!wanted) return { client, documents: [] }
+  const kept = join(data.path, 'demo.json')
+  if (existsSync(kept)) {
+    return { client, documents: JSON.parse(await readFile(kept, 'utf8')) as DemoRecord[] }
+  }
+  const people = await meet(client, platform.pool)
+  const documents: DemoRecord[] = []
+  for (const each of demoDocuments) documents.push(await write(client, people, each))
+  await writeFile(`${kept}.new`, JSON.stringify(documents))
+  await rename(`${kept}.new`, kept)
+  return { client, documents }
+}
+
+type People = ReadonlyMap<string, string>
+
+/** Whoever asks for the first time becomes a person; then their ids are known. */
+async function meet(client: DemoClient, pool: RunningServer['platform']['pool']): Promise<People> {
+  for (const name of demoNames) await client.ask(name, 'GET', '/health')
+  const { rows } = await pool.query<{ id: string; name: string }>(
+    `select person_id::text as id, split_part(key, '@', 1) as name from hermod.person_identity
+      where type = 'email' and key = any ($1) and deleted_at is null`,
+    [demoNames.map((name) => `${name}@example.org`)],
+  )
+  return new Map(rows.map(({ id, name }) => [name, id]))
+}
+
+interface Versioned {
+  readonly id: string
+  readonly version: string
+}
+
+async function write(
+  client: DemoClient,
+  people: People,
+  document: DemoDocument,
+): Promise<DemoRecord> {
+  const { slug, owner, fields, contributors = [], approvers = [], approved = [] } = document
+  const ids = (names: readonly string[]) => names.map((name) => people.get(name) ?? '')
+  const body = { ...fields, contributors: ids(contributors), approvers: ids(approvers) }
+  const key = (step: string) => `demo-${slug}-${step}`
+  const { id } = await client.ask<Versioned>(owner, 'POST', '/drafts', { body, key: key('draft') })
+  if (document.published) {
+    const { version } = await client.ask<Versioned>(owner, 'GET', `/drafts/${id}`)
+    await client.ask(owner, 'POST', `/reviews/${id}`, { version, key: key('review') })
+  }
+  for (const name of approved) {
+    const { version } = await client.ask<Versioned>(name, 'GET', `/documents/${id}`)
+    const options = { version, body: { comment: 'Looks good.' }, key: key(`approval-${name}`) }
+    await client.ask(name, 'POST', `/approvals/${id}`, options)
+  }
+  if (document.obsolete) {
+    const { version } = await client.ask<Versioned>(owner, 'GET', `/documents/${id}`)
+    const change = { version, body: { status: 'Obsolete' } }
+    await client.ask(owner, 'PATCH', `/documents/${id}`, change)
+  }
+  return { id, slug, owner }
+}

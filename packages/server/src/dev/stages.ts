@@ -1,0 +1,52 @@
+/**
+ * Starts things one after the other and closes them in the opposite order. Told to close while it is
+ * still starting, it lets the stage under way end and begins no other.
+ */
+export class Stages {
+  readonly #tell: (says: string) => void
+  readonly #closers: (() => Promise<unknown>)[] = []
+  #current: Promise<unknown> = Promise.resolve()
+  #closing: Promise<void> | undefined
+
+  /** `tell` hears what takes longer than a second. */
+  constructor(tell: (says: string) => void) {
+    this.#tell = tell
+  }
+
+  async start<T>(
+    says: string,
+    work: () => Promise<T>,
+    close?: (it: T) => Promise<unknown>,
+  ): Promise<T> {
+    if (this.#closing !== undefined) throw new Error('stopped while starting')
+    const startedMs = performance.now()
+    const running = work().then((it) => {
+      if (close !== undefined) this.#closers.push(() => close(it))
+      return it
+    })
+    this.#current = running.catch(() => {})
+    const it = await running
+    const seconds = (performance.now() - startedMs) / 1_000
+    if (seconds > 1) this.#tell(`${says} … ${seconds.toFixed(1)} s`)
+    return it
+  }
+
+  get closing(): boolean {
+    return this.#closing !== undefined
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#closeAll()
+    return this.#closing
+  }
+
+  async #closeAll(): Promise<void> {
+    await this.#current
+    const failed: unknown[] = []
+    for (const closer of this.#closers.reverse()) {
+      // One that cannot close must not keep the others open.
+      await closer().catch((error: unknown) => failed.push(error))
+    }
+    if (failed.length > 0) throw failed[0]
+  }
+}
