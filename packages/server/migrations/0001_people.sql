@@ -22,19 +22,27 @@ create table hermod.person_identity (
   provider    text not null check (provider ~ '^[a-z][a-z0-9_-]{0,62}$'),
   value       text not null check (length(value) between 1 and 512),
   -- What is compared: e-mail addresses and distinguished names without case, subjects as they are.
-  key         text not null generated always as (case when type = 'oauth_sub' then value else lower(value) end) stored,
+  -- Only A to Z are folded ("C"): the same on every machine, and no foreign letter turns into a Latin one.
+  key         text not null generated always as
+    (case when type = 'oauth_sub' then value else lower(value collate "C") end) stored,
+  -- Of an e-mail address: the oauth_sub whose tokens carry it. When they carry another one, it follows.
+  subject_id  bigint references hermod.person_identity,
   verified_at timestamptz,
   is_primary  boolean not null default false,
   created_at  timestamptz not null default now(),
   updated_at  timestamptz not null default now(),
   deleted_at  timestamptz,
-  check (not (is_primary and deleted_at is not null))
+  check (not (is_primary and deleted_at is not null)),
+  check (subject_id is null or type = 'email')
 );
 -- A removed identity stays as history and does not stand in the way of a new one.
 create unique index person_identity_one on hermod.person_identity (type, provider, key) where deleted_at is null;
 create unique index person_identity_primary on hermod.person_identity (person_id) where is_primary;
+create unique index person_identity_subject on hermod.person_identity (subject_id)
+  where subject_id is not null and deleted_at is null;
 create index person_identity_person on hermod.person_identity (person_id);
-create index person_identity_key on hermod.person_identity (key text_pattern_ops) where deleted_at is null;
+-- Removed ones too: a log-in that was taken from a person is not given back by its address.
+create index person_identity_key on hermod.person_identity (key text_pattern_ops);
 
 -- Exactly one primary identity for whoever has an identity at all; judged at commit, so that a
 -- command may take one away before it gives the other.
@@ -94,7 +102,7 @@ create table hermod.api_token (
   scopes       text[] not null check (cardinality(scopes) between 1 and 50),
   created_by   bigint references hermod.person,
   created_at   timestamptz not null default now(),
-  expires_at   timestamptz,
+  expires_at   timestamptz not null,
   last_used_at timestamptz,
   revoked_at   timestamptz,
   revoked_by   bigint references hermod.person
