@@ -4,7 +4,7 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import pg from 'pg'
-import { it, onTestFinished } from 'vitest'
+import { beforeAll, it, onTestFinished } from 'vitest'
 import { type TestDatabase, type UseDatabaseOptions, useDatabase } from './database.ts'
 import { eventually } from './eventually.ts'
 import { rootPath } from './source-tree.ts'
@@ -51,10 +51,15 @@ export function exerciseCases(
   options: UseDatabaseOptions = { ownCluster: true },
 ): void {
   const server = useDatabase(options)
+  let engine: Engine
+  // On a busy machine reading the sources takes longer than a case may.
+  beforeAll(async () => {
+    engine = await loadEngine()
+  })
   for (const { title, run } of cases) {
     it(title, async () => {
       const db = await copyDatabase(server, server.name)
-      await run({ db, engine: await loadEngine() })
+      await run({ db, engine })
     })
   }
 }
