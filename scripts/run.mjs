@@ -11,7 +11,7 @@ import { test } from './test.mjs'
 const [command = '', ...args] = process.argv.slice(2)
 
 const commands = {
-  start: () => program('examples/demo/main.mjs'),
+  start: () => program('packages/hermod/bin/hermod.js', ['dev', ...args]),
   test: () => test(args),
   build: () => build(),
   check: async () => ((await check()).every((result) => result.passed) ? 0 : 1),
@@ -20,10 +20,10 @@ const commands = {
   bench: () => program('bench/run.mjs'),
 }
 
-async function program(path) {
+async function program(path, given = args) {
   if (!existsSync(new URL(path, root))) fail(`${path} does not exist yet.`)
   const code = await build()
-  return code === 0 ? runNode(path, args) : code
+  return code === 0 ? runNode(path, given) : code
 }
 
 function assertNode() {

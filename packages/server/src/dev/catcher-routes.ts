@@ -22,7 +22,6 @@ const hidden = { schema: { hide: true } }
 
 export async function catcherRoutes(app: FastifyInstance, mail: MailCatcher): Promise<void> {
   serveFile(app, '/catcher', 'catcher.html')
-  serveFile(app, '/catcher.js', 'catcher.js')
   app.get('/catcher/mails', hidden, async () => ({
     items: mail.list().map(({ source: _, ...rest }) => rest),
   }))

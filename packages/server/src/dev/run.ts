@@ -2,7 +2,7 @@
  * What `npm start` is: an embedded PostgreSQL, the server, a worker, search, catchers and a demo, in
  * one process on loopback.
  */
-import { migrate } from 'hermod'
+import { migrate, type Worker } from 'hermod'
 import type { Config } from '../config.ts'
 import { createLog } from '../log.ts'
 import { migrateServer } from '../migrate.ts'
@@ -24,9 +24,6 @@ export interface Dev {
   readonly demo: Demo
 }
 
-/** After kill -9 the lanes of the dead worker come free within this time. */
-const leaseMs = 5_000
-
 export async function startDev(
   stages: Stages,
   options: DevOptions,
@@ -46,7 +43,7 @@ export async function startDev(
   )
   await stages.start(
     'worker',
-    () => server.platform.outbox.start({ name: 'dev', leaseMs, stopGraceMs: 1_000 }),
+    () => startWorker(server),
     (it) => it.stop(),
   )
   const demo = await stages.start('demo', () => openDemo(server, data, options.demo))
@@ -57,6 +54,18 @@ export async function startDev(
       (it) => it.stop(),
     )
   return { data, mail, server, demo }
+}
+
+/**
+ * Nobody else works on this database, so what a killed worker had leased is free at once: otherwise
+ * its lanes would wait for their leases to end.
+ */
+async function startWorker({ platform: { outbox, pool } }: RunningServer): Promise<Worker> {
+  await pool.query(
+    `select outbox.release(subscription, owner, array[lane]::smallint[], array[fence])
+       from outbox.lane where owner is not null`,
+  )
+  return outbox.start({ name: 'dev', stopGraceMs: 1_000 })
 }
 
 async function openServer(config: Config, mail: MailCatcher): Promise<RunningServer> {

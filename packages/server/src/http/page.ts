@@ -1,6 +1,6 @@
 /** The first page and its parts, read once and served from memory. No build, no other host. */
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 
 const folder = new URL('../../public/', import.meta.url)
@@ -14,9 +14,8 @@ const types: Readonly<Record<string, string>> = {
 
 export function pageRoutes(app: FastifyInstance): void {
   serveFile(app, '/', 'index.html')
-  for (const name of ['app.js', 'api.js', 'style.css', 'favicon.svg']) {
-    serveFile(app, `/${name}`, name)
-  }
+  const parts = readdirSync(folder).filter((name) => !name.endsWith('.html'))
+  for (const name of parts) serveFile(app, `/${name}`, name)
 }
 
 /** Asked for again each time, answered with 304 while it is the same. */
