@@ -113,7 +113,15 @@ describe('arrows between the rooms of the engine', () => {
 
   it('sinks know no database and no delivery', () => {
     const closed = ['flow/', 'worker/', 'desk/', 'database.ts', 'migrate.ts', 'pg', 'postgres']
-    expect(room('sinks').flatMap((file) => into(file, closed))).toEqual([])
+    // Its destination is a PostgreSQL: it needs a connection, and still knows nothing of the outbox.
+    const allowed = ['pg', `${engine}database.ts`]
+    const found = room('sinks').flatMap((file) => {
+      const own = file.path.startsWith(`${engine}sinks/search/postgres`)
+      return into(file, closed).filter(
+        (arrow) => !own || !allowed.some((to) => arrow.endsWith(`> ${to}`)),
+      )
+    })
+    expect(found).toEqual([])
   })
 
   it('clients import nothing but our errors at runtime', () => {

@@ -187,4 +187,16 @@ export const catalogue = {
     says: 'A command was called in a way it does not understand.',
     fix: 'Run hermod help, or hermod help COMMAND.',
   },
+  HMD_SEARCH_SETUP: {
+    says: 'The search engine could not be set up with the rights it has.',
+    fix: 'Let an administrator run the statement named in the error once, or grant CREATE on the database.',
+  },
+  HMD_SEARCH_INDEX_MISSING: {
+    says: 'There is no such search index, or no such generation of it.',
+    fix: 'Create it with engine.ensureIndex() before writing or searching.',
+  },
+  HMD_SEARCH_GENERATION: {
+    says: 'A generation of a search index is not in the state this step needs.',
+    fix: 'Look at engine.generations(index): one can be in the making, and the live one cannot be dropped.',
+  },
 } as const satisfies Record<`HMD_${string}`, { says: string; fix: string }>

@@ -22,7 +22,7 @@ export function didYouMean(given: string, known: Iterable<string>): string {
 }
 
 /** Levenshtein, with two neighbours swapped counted as one edit: the commonest slip of all. */
-function editDistance(a: string, b: string): number {
+export function editDistance(a: string, b: string): number {
   let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let i = 1; i <= a.length; i++) {

@@ -2,6 +2,11 @@
 
 export { type DrainOptions, drain } from './drain.ts'
 export {
+  type ExerciseSearchEngineOptions,
+  exerciseSearchEngine,
+  type SearchCase,
+} from './exercise-search-engine.ts'
+export {
   type Break,
   type Exercise,
   type ExerciseSinkOptions,

@@ -1,0 +1,118 @@
+/**
+ * The contract of a search engine: one declaration of an index, bulk writes with one outcome per
+ * item, searching, and generations that are swapped as a whole. An older version never wins.
+ */
+import type { Capabilities, Outcome } from '../sink.ts'
+import type { IndexDefinition } from './definition.ts'
+import type { SearchRequest, SearchResult } from './request.ts'
+
+export interface SearchEngine {
+  /** `postgres`, `opensearch`, … */
+  readonly name: string
+  /** True facts about the engine; the sink passes them on. */
+  readonly capabilities: Partial<Capabilities>
+  /** Tables this engine writes in a PostgreSQL database, so that nobody captures them. */
+  readonly tables?: readonly string[]
+
+  /** Creates what is missing. Safe from any number of processes at once, and again and again. */
+  ensureIndex(index: string, definition: IndexDefinition, options?: Call): Promise<EnsuredIndex>
+
+  /** Writes to every generation of the index. One outcome per document, in the order given. */
+  upsert(index: string, documents: readonly Upsert[], options?: Write): Promise<readonly Outcome[]>
+  /** Deleting what is not there is delivered. A late upsert of an older version stays out. */
+  delete(
+    index: string,
+    documents: readonly Deletion[],
+    options?: Write,
+  ): Promise<readonly Outcome[]>
+
+  search(index: string, request?: SearchRequest): Promise<SearchResult>
+  get(index: string, id: string, options?: Read): Promise<StoredDocument | undefined>
+  /** Documents that are not deleted; exact. */
+  count(index: string, options?: Read): Promise<number>
+  /** One page in key order (bytes of UTF-8): what `verify` compares. Empty = the end. */
+  scan(index: string, page: ScanPage): Promise<readonly ScannedDocument[]>
+
+  /** A new, empty generation that writes reach from now on. One may be in the making at a time. */
+  createGeneration(index: string, definition: IndexDefinition, options?: Call): Promise<Generation>
+  /** The generation in the making becomes the live one in one step; the live one is kept. */
+  swapGeneration(index: string, options?: Call): Promise<Generation>
+  /** The generation that was live before is live again. */
+  rollBackGeneration(index: string, options?: Call): Promise<Generation>
+  /** Any but the live one. Dropping what is gone changes nothing. */
+  dropGeneration(index: string, id: string, options?: Call): Promise<void>
+  /** Oldest first; empty when there is no such index. */
+  generations(index: string, options?: Call): Promise<readonly Generation[]>
+
+  /** Throws what is wrong: not reachable, not allowed, not set up. */
+  probe(options?: Call): Promise<Health>
+  close(): Promise<void>
+}
+
+export interface Call {
+  readonly signal?: AbortSignal
+}
+
+export interface Read extends Call {
+  /** The live generation when left out. */
+  readonly generation?: string
+}
+
+export interface Write extends Call {
+  /** Only this generation: for filling one in the making. Every generation when left out. */
+  readonly generation?: string
+}
+
+export interface Upsert {
+  readonly id: string
+  /** The log position: only a newer one is applied, anything else is superseded. */
+  readonly version: bigint
+  /** The whole document as JSON text, an object; engines that need no parsing do none. */
+  readonly json: string
+}
+
+export interface Deletion {
+  readonly id: string
+  readonly version: bigint
+}
+
+export interface StoredDocument {
+  readonly id: string
+  readonly version: bigint
+  /** The displayed fields. */
+  readonly document: Readonly<Record<string, unknown>>
+}
+
+export interface ScanPage extends Read {
+  /** The last id of the page before. */
+  readonly after?: string
+  /** 1,000 when left out. */
+  readonly limit?: number
+}
+
+export interface ScannedDocument {
+  readonly id: string
+  readonly version: bigint
+  /** `documentHash` of what was written. */
+  readonly hash: string
+}
+
+export interface EnsuredIndex {
+  readonly generation: string
+  /**
+   * `rebuild-needed`: the live generation was declared otherwise and goes on as it is; a new
+   * generation makes the declaration true.
+   */
+  readonly state: 'created' | 'unchanged' | 'updated' | 'rebuild-needed'
+}
+
+export interface Generation {
+  readonly id: string
+  readonly state: 'building' | 'live' | 'retired'
+  readonly createdAt: Date
+}
+
+export interface Health {
+  /** The version the server gives itself. */
+  readonly version: string
+}

@@ -1,0 +1,33 @@
+/** The conditions of a request as SQL; every value is a parameter. */
+import type { Comparison, Condition } from './check-request.ts'
+import { numberColumn } from './postgres-generations.ts'
+import { keyOf } from './postgres-row.ts'
+
+/** Collects parameters and gives each its place. */
+export class Params {
+  readonly values: unknown[] = []
+
+  add(value: unknown): string {
+    return `$${this.values.push(value)}`
+  }
+}
+
+const OPERATORS: Readonly<Record<Comparison, string>> = {
+  ...{ from: '>=', to: '<=', above: '>', below: '<' },
+}
+
+export function conditionSql(condition: Condition, params: Params): string {
+  const { field } = condition
+  if ('is' in condition) {
+    const bound = params.add(condition.bound)
+    return `d.${numberColumn(field.name)} ${OPERATORS[condition.is]} ${bound}::float8`
+  }
+  const values = 'anyOf' in condition ? condition.anyOf : condition.noneOf
+  const keys = params.add(values.map((value) => keyOf(field.name, value)))
+  const holds = `d.keys && ${keys}::text[]`
+  return 'anyOf' in condition ? holds : `not (${holds})`
+}
+
+export function allSql(conditions: readonly Condition[], params: Params): string {
+  return conditions.map((condition) => ` and ${conditionSql(condition, params)}`).join('')
+}

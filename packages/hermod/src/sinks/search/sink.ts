@@ -1,0 +1,168 @@
+/**
+ * A search index as a destination: events become the final states of documents, one list of upserts
+ * and one of deletions. The version of a document is the event's position.
+ */
+import { callable, checkOptions, having, optional, text } from '../../check-options.ts'
+import type { OutboxEvent } from '../../event.ts'
+import { delivered, type Outcome, rejected, type Sink, superseded } from '../sink.ts'
+import { checkIndexName } from './check-definition.ts'
+import type { Deletion, SearchEngine, Upsert } from './engine.ts'
+
+export type Operation = 'upsert' | 'delete' | 'skip'
+
+export interface SearchSinkOptions {
+  readonly index: string
+  /** The document of an event; its payload, as it is and never parsed, when left out. */
+  readonly map?: (event: OutboxEvent) => object
+  /** The aggregate's id when left out. */
+  readonly id?: (event: OutboxEvent) => string
+  /** Left out: events named `….deleted` delete, all others upsert. What load() did not find is deleted. */
+  readonly operation?: (event: OutboxEvent) => Operation
+  /** `search:documents` when left out. */
+  readonly name?: string
+}
+
+const optionSpec = {
+  index: text((value) => (value === '' ? 'must not be empty' : undefined)),
+  map: optional(callable<NonNullable<SearchSinkOptions['map']>>()),
+  id: optional(callable<NonNullable<SearchSinkOptions['id']>>()),
+  operation: optional(callable<NonNullable<SearchSinkOptions['operation']>>()),
+  name: optional(text((value) => (value === '' ? 'must not be empty' : undefined))),
+}
+
+export interface SearchSink extends Sink {
+  readonly tables: readonly string[]
+}
+
+export function searchSink(engine: SearchEngine, given: SearchSinkOptions): SearchSink {
+  const options = checkOptions('searchSink', given, optionSpec)
+  having<SearchEngine>(['upsert', 'delete'], 'must be a search engine').read(engine, 'engine', [])
+  checkIndexName(options.index)
+  return {
+    name: options.name ?? `search:${options.index}`,
+    // Of several events of a document only the last that can be applied is, so order is kept.
+    capabilities: { ...engine.capabilities, keepsOrder: true },
+    get tables() {
+      return engine.tables ?? []
+    },
+    deliver: (events, { signal }) => new Delivery(engine, options, signal).run(events),
+    probe: async ({ signal }) => {
+      await engine.probe({ signal })
+      await engine.get(options.index, '-', { signal })
+    },
+    close: () => engine.close(),
+  }
+}
+
+/** Events of one document, the newest last; settled from the end. */
+type Group = { readonly id: string; readonly entries: Entry[] }
+type Entry = { readonly event: OutboxEvent; readonly at: number }
+
+class Delivery {
+  readonly #engine: SearchEngine
+  readonly #options: SearchSinkOptions
+  readonly #signal: AbortSignal
+  readonly #outcomes: Outcome[] = []
+
+  constructor(engine: SearchEngine, options: object, signal: AbortSignal) {
+    this.#engine = engine
+    this.#options = options as SearchSinkOptions
+    this.#signal = signal
+  }
+
+  /** A newest state that is rejected leaves the one before it to be applied. */
+  async run(events: readonly OutboxEvent[]): Promise<readonly Outcome[]> {
+    let groups = this.#groups(events)
+    while (groups.length > 0) {
+      await this.#send(groups)
+      for (const group of groups) this.#settle(group)
+      groups = groups.filter(({ entries }) => entries.length > 0)
+    }
+    return this.#outcomes
+  }
+
+  #groups(events: readonly OutboxEvent[]): Group[] {
+    const groups = new Map<string, Group>()
+    events.forEach((event, at) => {
+      const id = this.#try(at, () => this.#options.id?.(event) ?? event.aggregateId)
+      const operation = this.#try(at, () => this.#operation(event))
+      if (id === undefined || operation === undefined) return
+      if (operation === 'skip') {
+        this.#outcomes[at] = delivered()
+        return
+      }
+      const group = groups.get(id) ?? { id, entries: [] }
+      group.entries.push({ event, at })
+      groups.set(id, group)
+    })
+    return [...groups.values()]
+  }
+
+  #operation(event: OutboxEvent): Operation {
+    if (event.absent) return 'delete'
+    const { operation } = this.#options
+    if (operation !== undefined) return operation(event)
+    return event.type.endsWith('.deleted') ? 'delete' : 'upsert'
+  }
+
+  /** What the caller's functions throw is about this event alone. */
+  #try<T>(at: number, work: () => T): T | undefined {
+    try {
+      return work()
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      this.#outcomes[at] = rejected({ code: 'MAPPING_FAILED', message })
+      return undefined
+    }
+  }
+
+  async #send(groups: readonly Group[]): Promise<void> {
+    const upserts: Upsert[] = []
+    const upsertsAt: number[] = []
+    const deletions: Deletion[] = []
+    const deletionsAt: number[] = []
+    for (const { id, entries } of groups) {
+      const { event, at } = entries.at(-1) as Entry
+      const version = event.position
+      if (this.#operation(event) === 'delete') {
+        deletions.push({ id, version })
+        deletionsAt.push(at)
+        continue
+      }
+      const json = this.#try(at, () => this.#json(event))
+      if (json === undefined) continue
+      upserts.push({ id, version, json })
+      upsertsAt.push(at)
+    }
+    const { index } = this.#options
+    const call = { signal: this.#signal }
+    this.#keep(
+      upsertsAt,
+      upserts.length === 0 ? [] : await this.#engine.upsert(index, upserts, call),
+    )
+    this.#keep(
+      deletionsAt,
+      deletions.length === 0 ? [] : await this.#engine.delete(index, deletions, call),
+    )
+  }
+
+  #json(event: OutboxEvent): string {
+    const { map } = this.#options
+    return map === undefined ? event.payloadText : JSON.stringify(map(event))
+  }
+
+  #keep(places: readonly number[], outcomes: readonly Outcome[]): void {
+    places.forEach((at, index) => {
+      this.#outcomes[at] = outcomes[index] as Outcome
+    })
+  }
+
+  /** Success covers what is older; a failure that may pass holds it; a rejection is passed over. */
+  #settle({ entries }: Group): void {
+    const { at } = entries.pop() as Entry
+    const outcome = this.#outcomes[at] as Outcome
+    if (outcome.outcome === 'rejected') return
+    const good = outcome.outcome === 'delivered' || outcome.outcome === 'superseded'
+    for (const older of entries.splice(0)) this.#outcomes[older.at] = good ? superseded() : outcome
+  }
+}
