@@ -48,7 +48,7 @@ export async function guard(
 
 /** A route of the API that names no permission is refused at start. */
 function demandPermission({ url, config }: RouteOptions): void {
-  if (url.startsWith('/api') && config?.permission === undefined) {
+  if (url.startsWith('/api/') && config?.permission === undefined) {
     throw new Error(`${url} names no permission`)
   }
 }

@@ -12,8 +12,8 @@ import { type TestDatabase, useDatabase } from '../../../../test/support/databas
 import { eventually } from '../../../../test/support/eventually.ts'
 import type { Role } from '../../src/actor.ts'
 import type { Config } from '../../src/config.ts'
-import { createPlatform, type OpenPlatform } from '../../src/create-platform.ts'
-import { type App, buildApp } from '../../src/http/app.ts'
+import { createPlatform, type OpenPlatform, type PlatformParts } from '../../src/create-platform.ts'
+import { type App, type AppOptions, buildApp } from '../../src/http/app.ts'
 import { migrateServer } from '../../src/migrate.ts'
 import { installReactions } from '../../src/reactions.ts'
 import { startIssuer, type TestIssuer } from './issuer.ts'
@@ -43,7 +43,11 @@ export interface TestServer {
   caughtUp(): Promise<void>
 }
 
-export function useServer(overrides: Partial<Config> = {}): TestServer {
+/** `parts`: a clock, a log or limits of time of the test's own. */
+export function useServer(
+  overrides: Partial<Config> = {},
+  parts: PlatformParts & AppOptions = {},
+): TestServer {
   const db = useDatabase()
   const state: Partial<{
     platform: OpenPlatform
@@ -56,10 +60,10 @@ export function useServer(overrides: Partial<Config> = {}): TestServer {
     state.folder = await mkdtemp(join(tmpdir(), 'hermod-workspace-'))
     state.issuer = await startIssuer('google', { trustedDomains: ['example.org'] })
     const config = testConfig(db.url, state.issuer, state.folder, overrides)
-    state.platform = createPlatform(config)
+    state.platform = createPlatform(config, parts)
     await migrateServer(state.platform.pool)
     await installReactions(state.platform)
-    state.app = await buildApp(state.platform)
+    state.app = await buildApp(state.platform, parts)
     await state.app.ready()
   })
   // Registered after useDatabase's own, so it runs before the database is taken away.
