@@ -12,7 +12,8 @@ create table hermod.person (
   deleted_at   timestamptz,
   check (merged_into is null or (merged_into <> id and deleted_at is not null))
 );
-create index person_name on hermod.person (lower(display_name), id) where deleted_at is null;
+-- Names as lists show them: lower case, in one order on every machine, found by how they begin.
+create index person_name on hermod.person ((lower(display_name) collate "C"), id) where deleted_at is null;
 create index person_merged on hermod.person (merged_into) where merged_into is not null;
 
 create table hermod.person_identity (

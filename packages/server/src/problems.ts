@@ -9,6 +9,7 @@ export const problemCatalogue = {
   HMD_KEY_MISSING: [400, 'An Idempotency-Key is needed here'],
   HMD_UNAUTHENTICATED: [401, 'Who is asking is not known'],
   HMD_FORBIDDEN: [403, 'You may not do this'],
+  HMD_SIGN_IN_AGAIN: [403, 'Sign in again to do this'],
   HMD_NOT_APPROVER: [403, 'Only listed approvers decide'],
   HMD_OWN_DOCUMENT: [403, 'Nobody decides about their own document'],
   HMD_NOT_FOUND: [404, 'There is no such thing, or it is not yours to see'],

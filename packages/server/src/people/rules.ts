@@ -2,7 +2,7 @@
  * Who is who, decided without a database: which addresses count, who may vouch for them, when a
  * log-in belongs to a person already known.
  */
-import type { Role } from '../actor.ts'
+import type { Actor, Role } from '../actor.ts'
 import type { Issuer } from '../config.ts'
 import { Problem } from '../problems.ts'
 
@@ -102,4 +102,82 @@ export function firstName(claims: VerifiedClaims): string {
 /** One line of text: no control characters, nothing that turns the direction of what follows. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cs}\p{Z}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
+}
+
+/** What an administrator links. */
+export interface NewIdentity {
+  readonly type: IdentityType
+  readonly provider: string
+  readonly value: string
+  /** The administrator vouches for it, as an issuer would. */
+  readonly verified: boolean
+}
+
+export function assertIdentity(
+  { type, provider, value }: NewIdentity,
+  issuers: readonly Issuer[],
+): void {
+  const errors = [
+    ...(type !== 'ldap_dn' && !issuers.some(({ name }) => name === provider)
+      ? [{ pointer: '/provider', detail: `must be one of ${namesOf(issuers)}` }]
+      : []),
+    ...(isValueOf(type, value) ? [] : [{ pointer: '/value', detail: valueRules[type] }]),
+  ]
+  if (errors.length === 0) return
+  const says = errors.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')
+  throw new Problem('HMD_RULE_BROKEN', says, { errors })
+}
+
+function namesOf(issuers: readonly Issuer[]): string {
+  return issuers.map(({ name }) => name).join(', ') || 'the configured issuers (there is none)'
+}
+
+const valueRules: Readonly<Record<IdentityType, string>> = {
+  email: `must be an e-mail address of at most ${addressMax} characters`,
+  oauth_sub: `must be a subject of 1 to ${subjectMax} printable characters`,
+  ldap_dn: 'must be a distinguished name such as uid=ada,dc=example,dc=org, at most 512 characters',
+}
+
+function isValueOf(type: IdentityType, value: string): boolean {
+  if (type === 'email') return isAddress(value)
+  if (/\p{C}/u.test(value)) return false
+  if (type === 'oauth_sub') return value.length > 0 && value.length <= subjectMax
+  return value.length <= 512 && /^[^=,]+=[^,]+(,[^=,]+=[^,]+)*$/.test(value)
+}
+
+/** A name is one line that shows something. */
+export function assertName(name: string): void {
+  if (name.length > 0 && [...name].length <= nameMax && printable(name) === name) return
+  const detail = `must be 1 to ${nameMax} characters on one line, without spaces around them`
+  throw new Problem('HMD_RULE_BROKEN', `/displayName ${detail}`, {
+    errors: [{ pointer: '/displayName', detail }],
+  })
+}
+
+const recentMs = 15 * 60_000
+
+/** What gives a person away asks who is asking once more: signed in within a quarter of an hour. */
+export function assertRecent({ signedInAt }: Pick<Actor, 'signedInAt'>, now: Date): void {
+  const ageMs =
+    signedInAt === undefined ? Number.POSITIVE_INFINITY : now.getTime() - signedInAt.getTime()
+  if (ageMs <= recentMs) return
+  throw new Problem(
+    'HMD_SIGN_IN_AGAIN',
+    'This needs a sign-in of the last 15 minutes; API tokens cannot do it.',
+  )
+}
+
+/** Whoever has identities keeps one; an address that a log-in carries would come back with it. */
+export function assertUnlinkable(
+  { subjectId }: { readonly subjectId: string | null },
+  staying: readonly { readonly id: string }[],
+): void {
+  if (subjectId !== null && staying.some(({ id }) => id === subjectId)) {
+    const says = `This address comes with identity ${subjectId}: unlink that one.`
+    throw new Problem('HMD_CONFLICT', says, { facts: { identityId: subjectId } })
+  }
+  if (staying.length > 0) return
+  const says =
+    'It is the last identity of this person: link another one first, or merge the person.'
+  throw new Problem('HMD_CONFLICT', says)
 }

@@ -3,18 +3,19 @@
  * (in one order) make any number of simultaneous ones a queue; the unique keys have the last word.
  */
 import type { Platform, Tx } from '../platform.ts'
+import { addAddress, changeAddress, loginOf } from './addresses.ts'
 import { findLogin, isSettled, type KnownLogin } from './known-login.ts'
-import { audit, type Recorder, record } from './record.ts'
+import { audit, record } from './record.ts'
 import {
   addressOf,
   type Candidate,
   firstName,
   folded,
-  identityText,
   isTrustedFor,
   personToJoin,
   type VerifiedClaims,
 } from './rules.ts'
+import { lockPerson, makePrimary, touch } from './write.ts'
 
 type Login = Pick<KnownLogin, 'personId' | 'role' | 'deleted'>
 
@@ -39,10 +40,6 @@ async function lockNames(tx: Tx, claims: VerifiedClaims): Promise<void> {
       (select distinct hashtextextended(n, 43) as name from unnest($1::text[]) n order by 1) s`,
     [names],
   )
-}
-
-async function lockPerson(tx: Tx, personId: string): Promise<void> {
-  await tx.query('select from hermod.person where id = $1 for update', [personId])
 }
 
 /** Somebody merged or unlinked in between: the transaction is tried again from its start. */
@@ -93,31 +90,6 @@ async function newPerson(
   return { personId, role, deleted: false }
 }
 
-/** The address of this log-in follows what its issuer says now. */
-async function changeAddress(
-  platform: Platform,
-  tx: Tx,
-  claims: VerifiedClaims,
-  { personId, subjectId, email }: KnownLogin,
-): Promise<void> {
-  const by = loginOf(personId, claims)
-  const { rows } = await tx.query<{ id: string; is_primary: boolean }>(
-    'select id, is_primary from hermod.person_identity where subject_id = $1 and deleted_at is null',
-    [subjectId],
-  )
-  const primary = rows[0]?.is_primary ?? false
-  await tx.query(
-    `update hermod.person_identity set deleted_at = now(), updated_at = now(), is_primary = false
-      where subject_id = $1 and deleted_at is null`,
-    [subjectId],
-  )
-  const added = await addAddress(tx, { personId, subjectId, claims, by, primary })
-  if (primary && !added) await makePrimary(tx, subjectId)
-  await touch(tx, personId)
-  const changes = { from: email, to: added ? addressOf(claims) : null }
-  await record(platform, tx, by, { personId, action: 'address_changed', changes })
-}
-
 async function addSubject(
   tx: Tx,
   personId: string,
@@ -130,73 +102,6 @@ async function addSubject(
     [personId, issuer.name, subject, primary],
   )
   return (rows[0] as { id: string }).id
-}
-
-interface NewAddress {
-  readonly personId: string
-  readonly subjectId: string
-  readonly claims: VerifiedClaims
-  readonly by: Recorder
-  readonly primary: boolean
-}
-
-/** True: the person has it now. An address of somebody else at this issuer is never taken away. */
-async function addAddress(tx: Tx, given: NewAddress): Promise<boolean> {
-  const { personId, subjectId, claims, primary } = given
-  const address = addressOf(claims)
-  if (address === undefined) return false
-  const { rowCount } = await tx.query(
-    `insert into hermod.person_identity
-       (person_id, type, provider, value, subject_id, verified_at, is_primary)
-     values ($1, 'email', $2, $3, $4, now(), $5)
-     on conflict (type, provider, key) where deleted_at is null do nothing`,
-    [personId, claims.issuer.name, address, subjectId, primary],
-  )
-  if (rowCount === 1) return true
-  const adopted = await tx.query(
-    `update hermod.person_identity
-        set subject_id = $3, verified_at = coalesce(verified_at, now()), updated_at = now(),
-            is_primary = is_primary or $5
-      where type = 'email' and provider = $1 and key = $2 and deleted_at is null
-        and person_id = $4 and subject_id is null`,
-    [claims.issuer.name, folded(address), subjectId, personId, primary],
-  )
-  if (adopted.rowCount === 1) return true
-  await contest(tx, given, address)
-  return false
-}
-
-/**
- * Two accounts of one issuer carry the same verified address: it was given on, or is shared. The
- * first keeps it, but from now on it proves nothing, so nobody is linked by it.
- */
-async function contest(tx: Tx, { personId, claims, by }: NewAddress, address: string) {
-  const { rows } = await tx.query<{ person_id: string }>(
-    `update hermod.person_identity i set verified_at = null, updated_at = now()
-      where i.type = 'email' and i.key = $1 and i.deleted_at is null and i.person_id <> $2
-        and i.verified_at is not null and (i.provider = $3 or $4)
-        and exists (select from hermod.person_identity h
-          where h.type = 'email' and h.provider = $3 and h.key = $1 and h.deleted_at is null
-            and h.person_id <> $2 and h.subject_id is not null)
-      returning i.person_id`,
-    [folded(address), personId, claims.issuer.name, isTrustedFor(claims.issuer, address)],
-  )
-  const changes = { person: personId, provider: claims.issuer.name, address }
-  for (const other of new Set(rows.map(({ person_id }) => person_id))) {
-    await touch(tx, other)
-    await audit(tx, by, { personId: other, action: 'address_contested', changes })
-  }
-}
-
-async function makePrimary(tx: Tx, identityId: string): Promise<void> {
-  await tx.query('update hermod.person_identity set is_primary = true where id = $1', [identityId])
-}
-
-async function touch(tx: Tx, personId: string): Promise<void> {
-  await tx.query(
-    'update hermod.person set version = version + 1, updated_at = now() where id = $1',
-    [personId],
-  )
 }
 
 /** Everybody who has this address, proven, at any issuer. */
@@ -232,8 +137,4 @@ async function wasUnlinked(tx: Tx, { issuer, subject }: VerifiedClaims): Promise
     [issuer.name, subject],
   )
   return (rowCount ?? 0) > 0
-}
-
-function loginOf(personId: string, claims: VerifiedClaims): Recorder {
-  return { personId, identity: identityText(claims), endpoint: 'sign-in' }
 }

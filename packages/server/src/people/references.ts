@@ -1,0 +1,56 @@
+/**
+ * Everything in the database that refers to a person, and what a merge does to it. A test reads the
+ * catalogue and fails for a column that is not in this list.
+ */
+import type { Asked, Tx } from '../platform.ts'
+import { documentReferences } from './references/documents.ts'
+import { identityReferences } from './references/identities.ts'
+import { tokenReferences } from './references/tokens.ts'
+
+export interface Pair {
+  readonly from: string
+  readonly into: string
+}
+
+/** One table, or a few that belong together, whose live references move. */
+export interface Reference<Before = unknown> {
+  /** Key of its pre-image. */
+  readonly name: string
+  /** How many rows a merge would change, by column. */
+  count(db: Asked, pair: Pair): Promise<Readonly<Record<string, number>>>
+  /** Moves them and answers what is needed to put them back. */
+  move(tx: Tx, pair: Pair, by: string | null): Promise<Before>
+  /** Puts back what still is as the merge left it; what was changed since stays with the survivor. */
+  restore(tx: Tx, pair: Pair, before: Before): Promise<void>
+}
+
+export const references: readonly Reference[] = [
+  identityReferences as Reference,
+  documentReferences as Reference,
+  tokenReferences as Reference,
+]
+
+/** Columns that a merge changes. */
+export const movedColumns: readonly string[] = [
+  'person_identity.person_id',
+  'document.created_by',
+  'document.last_modified_by_person_id',
+  'document_person.person_id',
+  'approval.person_id',
+]
+
+/** Columns that a merge leaves alone, and why. */
+export const keptColumns: Readonly<Record<string, string>> = {
+  'person.merged_into': 'the merge itself; followed when read',
+  'person_merge.from_person': 'history: what was merged',
+  'person_merge.into_person': 'history: what was merged',
+  'person_merge.done_by': 'history: who did it, then',
+  'person_merge.undone_by': 'history: who did it, then',
+  'person_audit.person_id': 'history; read with everybody a person has been',
+  'person_audit.actor_id': 'history: who did it, then',
+  'api_token.person_id': 'the tokens of both are revoked, so they stay where they were',
+  'api_token.created_by': 'history: who made it, then',
+  'api_token.revoked_by': 'history: who did it, then',
+  'document_modification_log.modified_by_person_id': 'history; followed when read',
+  'document_modification_log.visible_to': 'history; read with everybody a person has been',
+}
