@@ -1,5 +1,99 @@
 /** Which sink hears which event: one table. The worker serves exactly these subscriptions. */
+import type { OutboxEvent } from 'hermod'
+import type { Sink } from 'hermod/sinks'
+import { unavailable } from 'hermod/sinks'
+import { searchSink } from 'hermod/sinks/search'
+import { searchDocuments } from './documents/queries.ts'
+import { searchDefinition } from './documents/search-document.ts'
+import { workspaceReaction, workspaceSubscription } from './documents/workspace/sink.ts'
+import { effectOn, type IndexName } from './events.ts'
 import type { Platform } from './platform.ts'
 
+export interface Reaction {
+  readonly subscription: string
+  readonly index: IndexName
+  readonly types: readonly string[]
+  /** Published documents never wait behind drafts. */
+  readonly priority: number
+}
+
+export const reactions: readonly Reaction[] = [
+  { subscription: 'search-documents', index: 'documents', types: ['document.*'], priority: 10 },
+  {
+    ...{ subscription: 'search-drafts', index: 'drafts', priority: 0 },
+    types: ['draft.*', 'document.published'],
+  },
+]
+
 /** Ensures the indexes and declares the subscriptions; before a worker starts. */
-export async function installReactions(_platform: Platform): Promise<void> {}
+export async function installReactions(platform: Platform): Promise<void> {
+  for (const reaction of reactions) await install(platform, reaction)
+  platform.outbox.subscribe(workspaceSubscription, workspaceReaction(platform))
+}
+
+async function install(platform: Platform, reaction: Reaction): Promise<void> {
+  const { subscription, index, types, priority } = reaction
+  const ensure = ensureOnce(platform, index)
+  platform.outbox.subscribe(subscription, {
+    ...{ revision: 1, types, priority, coalesce: 'latest', from: 'beginning' },
+    batch: { count: 500 },
+    sink: ensuring(sinkOf(platform, index), ensure),
+    load: (events) => loadCurrent(platform, index, events),
+    loads: 'references',
+  })
+  // An engine that is away now is no reason not to start: the sink ensures the index when it is back.
+  await ensure().catch(({ message }: Error) => {
+    platform.log.warn({ code: 'search.unavailable', index, detail: message })
+  })
+}
+
+function sinkOf({ search }: Platform, index: IndexName): Sink {
+  return searchSink(search, {
+    index,
+    operation: ({ type }) => {
+      const effect = effectOn(index, type)
+      return effect === 'index' ? 'upsert' : (effect ?? 'skip')
+    },
+  })
+}
+
+function loadCurrent({ pool }: Platform, index: IndexName, events: readonly OutboxEvent[]) {
+  const ids = events.map(({ aggregateId }) => aggregateId)
+  return searchDocuments(pool, index, ids)
+}
+
+/** Once it worked it is not asked again; while it does not, every call tries. */
+function ensureOnce({ search, log }: Platform, index: IndexName): () => Promise<void> {
+  let ensured: Promise<void> | undefined
+  const work = async () => {
+    const { state } = await search.ensureIndex(index, searchDefinition)
+    if (state === 'rebuild-needed') log.warn({ code: 'search.rebuild_needed', index })
+  }
+  return () => {
+    ensured ??= work().catch((error) => {
+      ensured = undefined
+      throw error
+    })
+    return ensured
+  }
+}
+
+function ensuring(sink: Sink, ensure: () => Promise<void>): Sink {
+  return {
+    name: sink.name,
+    ...(sink.capabilities !== undefined && { capabilities: sink.capabilities }),
+    deliver: async (events, context) => {
+      const problem = await ensure().then(
+        () => undefined,
+        ({ message }: Error) => message,
+      )
+      if (problem === undefined) return sink.deliver(events, context)
+      return events.map(() => unavailable({ message: problem }))
+    },
+    probe: async (context) => {
+      await ensure()
+      await sink.probe?.(context)
+    },
+    close: async () => sink.close?.(),
+  }
+}

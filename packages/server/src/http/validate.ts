@@ -24,8 +24,30 @@ function withFormats(ajv: Ajv): Ajv {
   return ajv
 }
 
-export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpPart }) =>
-  (httpPart === 'body' ? asGiven : fromText).compile(schema)
+export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpPart }) => {
+  const check = (httpPart === 'body' ? asGiven : fromText).compile(schema)
+  const checkAll = (data: unknown): boolean => {
+    checkAll.errors = check(data) ? unstorable(data) : check.errors
+    return checkAll.errors === null || checkAll.errors === undefined
+  }
+  checkAll.errors = null as ErrorObject[] | null | undefined
+  return checkAll as ReturnType<FastifySchemaCompiler<object>>
+}
+
+/** Text that PostgreSQL cannot keep, or would keep as something else. */
+function unstorable(data: unknown, instancePath = ''): ErrorObject[] | null {
+  if (typeof data === 'string') {
+    if (data.isWellFormed() && !data.includes('\0')) return null
+    const message = 'must not hold NUL or half of a surrogate pair'
+    return [{ instancePath, message, keyword: 'text', schemaPath: '#/text', params: {} }]
+  }
+  if (typeof data !== 'object' || data === null) return null
+  const errors = Object.entries(data).flatMap(([key, value]) => [
+    ...(unstorable(key, instancePath) ?? []),
+    ...(unstorable(value, `${instancePath}/${key}`) ?? []),
+  ])
+  return errors.length === 0 ? null : errors
+}
 
 const places: Readonly<Record<string, string>> = {
   body: '',
