@@ -38,6 +38,9 @@ function poolOf(connectionString: string, max: number, log: Logger): pg.Pool {
     connectionTimeoutMillis: 5_000,
   })
   // A connection that breaks while idle is replaced; the next query says what is wrong.
-  pool.on('error', ({ message }) => log.warn({ code: 'database.lost', detail: message }))
+  pool.on('error', ({ message }) => {
+    // Whoever closes the pool may end the database right after it: nothing is lost then.
+    if (!pool.ending) log.warn({ code: 'database.lost', detail: message })
+  })
   return pool
 }

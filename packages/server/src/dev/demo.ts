@@ -37,8 +37,7 @@ export async function openDemo(
     return { client, documents: JSON.parse(await readFile(kept, 'utf8')) as DemoRecord[] }
   }
   const people = await meet(client, platform.pool)
-  const documents: DemoRecord[] = []
-  for (const each of demoDocuments) documents.push(await write(client, people, each))
+  const documents = await Promise.all(demoDocuments.map((each) => write(client, people, each)))
   await writeFile(`${kept}.new`, JSON.stringify(documents))
   await rename(`${kept}.new`, kept)
   return { client, documents }
@@ -48,7 +47,7 @@ type People = ReadonlyMap<string, string>
 
 /** Whoever asks for the first time becomes a person; then their ids are known. */
 async function meet(client: DemoClient, pool: RunningServer['platform']['pool']): Promise<People> {
-  for (const name of demoNames) await client.ask(name, 'GET', '/health')
+  await Promise.all(demoNames.map((name) => client.ask(name, 'GET', '/health')))
   const { rows } = await pool.query<{ id: string; name: string }>(
     `select person_id::text as id, split_part(key, '@', 1) as name from hermod.person_identity
       where type = 'email' and key = any ($1) and deleted_at is null`,
