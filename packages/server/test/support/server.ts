@@ -152,7 +152,9 @@ async function caughtUp({ outbox, pool }: OpenPlatform): Promise<void> {
         `select (select count(*) from outbox.event e where not exists (select from outbox.log l where l.event_id = e.id))::int as unnumbered`,
       )
       const { subscriptions } = await outbox.stats()
-      const open = subscriptions.filter(({ pending, retrying }) => pending !== 0 || retrying !== 0)
+      const open = subscriptions.filter(({ pending, processing, retrying }) =>
+        [pending, processing, retrying].some((count) => count !== 0),
+      )
       if (rows[0].unnumbered > 0 || open.length > 0) throw new Error(JSON.stringify(rows[0]))
     },
     { timeoutMs: 20_000, everyMs: 10, what: 'every subscription to catch up' },
