@@ -24,6 +24,8 @@ declare module 'fastify' {
 
 const windowMs = 60_000
 const eventLoopDelayMaxMs = 1_000
+/** What compiling every schema at the start cost says nothing about load. */
+const settleMs = 3_000
 
 /** After authentication, before the body is read. */
 export async function limitRates(app: FastifyInstance, { limits }: Config): Promise<void> {
@@ -62,10 +64,15 @@ export function tooMany(max: number, ttlMs: number): Problem {
 
 /** Health checks are always answered: a busy process is not a dead one. */
 export async function shedLoad(app: FastifyInstance): Promise<void> {
+  let readyMs = Number.POSITIVE_INFINITY
+  app.addHook('onReady', async () => {
+    readyMs = performance.now()
+  })
   await app.register(underPressure, {
     maxEventLoopDelay: eventLoopDelayMaxMs,
     pressureHandler: async ({ url }) => {
       if (url.startsWith('/healthz') || url.startsWith('/readyz')) return
+      if (performance.now() - readyMs < settleMs) return
       throw new Problem('HMD_UNAVAILABLE', 'The server is overloaded; try again shortly.', {
         headers: { 'retry-after': '5' },
       })
