@@ -39,8 +39,8 @@ export async function writeDocument(fields) {
 
 export const syncOf = (id, signal) => ask(`documents/${encodeURIComponent(id)}/sync`, { signal })
 
-export async function search({ query, index, filters, signal }) {
-  const parameters = new URLSearchParams({ q: query, index, limit: '20' })
+export async function search({ query, index, filters, limit, signal }) {
+  const parameters = new URLSearchParams({ q: query, index, limit: String(limit) })
   for (const facet of ['product', 'docType', 'status']) parameters.append('facets', facet)
   for (const [field, values] of filters) {
     for (const value of values) parameters.append('filter', `${field}:${value}`)

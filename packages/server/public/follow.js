@@ -56,20 +56,42 @@ async function until(id, startedMs) {
     const sync = await syncOf(id, signal)
     const ms = performance.now() - startedMs
     show(sync, ms)
-    if (sync.searchable) return ms
+    if (sync.searchable) {
+      await deliveryOf(id, sync, signal)
+      return ms
+    }
     if (sync.why !== null && ms > 1_000) say(find('outcome'), sync.why)
     if (ms > patienceMs) throw new Error(sync.why ?? 'it is still on its way.')
     await new Promise((resolve) => setTimeout(resolve, everyMs))
   }
 }
 
-function show({ searchable, event, attempts }, ms) {
-  const from = event?.createdAt
-  if (event?.position) {
-    step('numbered', after(from, event.sequencedAt), `Position ${event.position} in the log`)
+/** What the worker did is written down a moment after it did it. */
+async function deliveryOf(id, sync, signal) {
+  let last = sync
+  for (let tries = 0; tries < 10 && !deliveredBy(last); tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    last = await syncOf(id, signal)
   }
-  const call = attempts.find(({ outcome }) => outcome === 'delivered')
-  if (call) step('delivered', after(from, call.startedAt, call.durationMs), `By ${call.worker}`)
+  showDelivery(last)
+}
+
+const deliveredBy = ({ attempts }) => attempts.find(({ outcome }) => outcome === 'delivered')
+
+function showDelivery(sync) {
+  const call = deliveredBy(sync)
+  if (!call) return
+  const from = sync.event?.createdAt
+  step('delivered', after(from, call.startedAt, call.durationMs), `By the worker ${call.worker}`)
+}
+
+function show(sync, ms) {
+  const { searchable, event } = sync
+  if (event?.position) {
+    const took = after(event.createdAt, event.sequencedAt)
+    step('numbered', took, `Position ${event.position} in the log`)
+  }
+  showDelivery(sync)
   if (!searchable) return
   step('delivered')
   step('searchable', `+${duration(ms)}`)

@@ -3,6 +3,7 @@
 
 import { ask, Refusal } from './api.js'
 import { duration, find, make, say } from './elements.js'
+import { hearOf } from './search.js'
 
 const everyMs = 2_000
 let timer
@@ -41,7 +42,8 @@ export async function showReady() {
   find('subscriptions').replaceChildren()
 }
 
-function show({ status, says, subscriptions }) {
+function show({ status, says, subscriptions, head }) {
+  hearOf(head)
   setHealth(status, status === 'ok' ? 'Healthy' : 'Needs attention', says)
   find('subscriptions').replaceChildren(...subscriptions.map(tile))
 }

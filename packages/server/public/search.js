@@ -6,12 +6,17 @@ import { ago, find, make, marked, say } from './elements.js'
 
 const facetNames = { product: 'Product', docType: 'Type', status: 'Status' }
 const pauseMs = 60
+const pageSize = 8
 const chosen = new Map()
 let asking
 let timer
 let onFollow
 /** Written by the button beside the results: shown as new. */
 let fresh
+let limit = pageSize
+/** The end of the log when these results were asked for. */
+let head
+let seenHead
 
 export function startSearch({ follow }) {
   onFollow = follow
@@ -24,6 +29,11 @@ export function startSearch({ follow }) {
     timer = setTimeout(refresh, pauseMs)
   }
   for (const choice of document.getElementsByName('index')) choice.onchange = startOver
+  find('newer').onclick = refresh
+  find('more').onclick = () => {
+    limit += pageSize
+    refresh()
+  }
   document.onkeydown = onKey
   return refresh()
 }
@@ -31,7 +41,16 @@ export function startSearch({ follow }) {
 /** Another person, another index: what was chosen means nothing there. */
 export function startOver() {
   chosen.clear()
+  limit = pageSize
   return refresh()
+}
+
+/** Rows never move by themselves; whoever wants to see what changed asks for it. */
+export function hearOf(newHead) {
+  head = newHead
+  if (seenHead === undefined) seenHead = head
+  else if (seenHead !== head && find('hits').children.length === 0) refresh()
+  else find('newer').hidden = seenHead === head
 }
 
 export function showNew(id) {
@@ -60,14 +79,17 @@ async function refresh() {
   const query = find('query').value.trim()
   const index = document.querySelector('[name="index"]:checked').value
   const startedMs = performance.now()
+  seenHead = head
+  find('newer').hidden = true
   try {
-    const result = await search({ query, index, filters: chosen, signal })
+    const result = await search({ query, index, filters: chosen, limit, signal })
     show(result, { query, index, tookMs: performance.now() - startedMs })
   } catch (error) {
     if (signal.aborted) return
     const why = error instanceof Refusal ? error.message : 'The server does not answer.'
     say(find('found'), '')
     find('hits').replaceChildren()
+    find('more').hidden = true
     nothing(`Search failed: ${why} Type on to try again.`)
   }
 }
@@ -78,6 +100,7 @@ function show({ hits, total, totalExact, facets, corrections }, { query, index, 
   const like = Object.keys(corrections ?? {}).length > 0 ? ', similar words included' : ''
   say(find('found'), `${count} in ${Math.max(1, Math.round(tookMs))} ms${like}`)
   find('hits').replaceChildren(...hits.map(hitOf))
+  find('more').hidden = hits.length >= total
   showFacets(facets ?? {})
   nothing(hits.length > 0 ? '' : emptyText(query, noun))
 }
