@@ -36,7 +36,7 @@ async function install(platform: Platform, reaction: Reaction): Promise<void> {
   const ensure = ensureOnce(platform, index)
   platform.outbox.subscribe(subscription, {
     ...{ revision: 1, types, priority, coalesce: 'latest', from: 'beginning' },
-    batch: { count: 500 },
+    batch: { count: 200 },
     sink: ensuring(sinkOf(platform, index), ensure),
     load: (events) => loadCurrent(platform, index, events),
     loads: 'references',
