@@ -107,7 +107,7 @@ export async function undoMerge(
   platform: Platform,
   tx: Tx,
   actor: Actor,
-  { mergeId, reason }: { mergeId: string; reason?: string | undefined },
+  { mergeId, reason }: { mergeId: string; reason: string },
 ): Promise<Omit<MergeResult, 'counts'>> {
   assertRecent(actor, platform.clock())
   const { from, into, before } = await lockMerge(tx, mergeId)
@@ -118,7 +118,10 @@ export async function undoMerge(
             version = version + 1 where id = $1`,
     [from],
   )
-  for (const { name, restore } of references) await restore(tx, pair, before[name])
+  for (const { name, restore } of references) {
+    // A table that came later than the merge has nothing to give back.
+    if (name in before) await restore(tx, pair, before[name])
+  }
   await touch(tx, into)
   await tx.query('update hermod.person_merge set undone_at = now(), undone_by = $2 where id = $1', [
     mergeId,

@@ -22,15 +22,19 @@ export async function record(
 ): Promise<void> {
   await audit(tx, by, change)
   const { personId, action, changes = {} } = change
-  const headers = {
-    ...(by.personId !== null && { actor: by.personId }),
-    ...{ identity: by.identity, endpoint: by.endpoint },
-    ...(by.traceparent !== undefined && { traceparent: by.traceparent }),
-  }
+  const headers = headersOf(by)
   const payload = { id: personId, ...changes }
   await emit(platform, tx, {
     ...{ type: `person.${action}`, aggregate: ['person', personId], payload, headers },
   })
+}
+
+export function headersOf(by: Recorder): Record<string, string> {
+  return {
+    ...(by.personId !== null && { actor: by.personId }),
+    ...{ identity: by.identity, endpoint: by.endpoint },
+    ...(by.traceparent !== undefined && { traceparent: by.traceparent }),
+  }
 }
 
 /** Only the row: for what is worth knowing and changes nothing. */

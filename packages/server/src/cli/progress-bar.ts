@@ -1,0 +1,40 @@
+/** How far long work is, on stderr and only where a person looks. */
+
+export interface Progress {
+  readonly done: number
+  readonly total: number
+}
+
+export interface ProgressBar {
+  show(progress: Progress): void
+  /** Leaves the line to whatever is said next. */
+  end(): void
+}
+
+const width = 30
+const everyMs = 100
+
+export function progressBar(
+  what: string,
+  { wanted }: { readonly wanted: boolean },
+  stream: Pick<NodeJS.WriteStream, 'write' | 'isTTY'> = process.stderr,
+): ProgressBar {
+  if (!wanted || stream.isTTY !== true) return { show: () => {}, end: () => {} }
+  let shownAt = Number.NEGATIVE_INFINITY
+  return {
+    show: (progress) => {
+      const now = performance.now()
+      if (progress.done < progress.total && now - shownAt < everyMs) return
+      shownAt = now
+      stream.write(`\r\u001b[K${lineOf(what, progress)}`)
+    },
+    end: () => stream.write('\r\u001b[K'),
+  }
+}
+
+function lineOf(what: string, { done, total }: Progress): string {
+  const part = total === 0 ? 1 : Math.min(1, done / total)
+  const full = Math.round(part * width)
+  const bar = `${'█'.repeat(full)}${'░'.repeat(width - full)}`
+  return `${what} ${bar} ${Math.floor(part * 100)} %  ${done} of ${total}`
+}
