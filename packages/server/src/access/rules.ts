@@ -44,6 +44,7 @@ export function assertScopes(
   creator: ReadonlySet<Permission>,
   lasting: ReadonlySet<Permission>,
 ): void {
+  if (new Set(scopes).size < scopes.length) throw invalid('/scopes', 'names a scope twice')
   const missing = scopes.filter((scope) => !creator.has(scope))
   if (missing.length > 0) {
     throw new Problem('HMD_FORBIDDEN', `You cannot give away what you lack: ${missing.join(', ')}.`)

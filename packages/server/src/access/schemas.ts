@@ -8,7 +8,7 @@ const time = Type.String({ format: 'date-time', examples: ['2027-03-01T08:00:00.
 const scopes = Type.Array(Type.Enum(scopable), {
   minItems: 1,
   maxItems: scopable.length,
-  uniqueItems: true,
+
   description: 'What the token may do; at most what its owner may',
   examples: [['document:read', 'search:read']],
 })

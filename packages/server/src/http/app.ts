@@ -3,7 +3,7 @@
  * the rooms. Every route under /api names the permission it needs, or it is refused at start.
  */
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import { type FastifyBaseLogger, type FastifyInstance, fastify } from 'fastify'
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { authenticator } from '../access/authenticate.ts'
 import {
   type DevelopmentIssuer,
@@ -64,7 +64,10 @@ function frameOf({ config, log }: Platform): App {
   return fastify({
     ...patience,
     loggerInstance: log as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({
+      disableRequestLogging: true,
+      requestIdLogLabel: 'request_id',
+    }),
     trustProxy: config.trustProxy,
     bodyLimit: config.limits.bodyBytes,
     requestIdHeader: false,
