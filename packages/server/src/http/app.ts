@@ -23,6 +23,7 @@ import { rememberMethods } from './methods.ts'
 import { serveOpenApi } from './openapi.ts'
 import { pageRoutes } from './page.ts'
 import { answerClientError, answerProblem } from './problem-answers.ts'
+import { logRequests } from './request-log.ts'
 import { problemSchema } from './responses.ts'
 import { secureHeaders } from './security-headers.ts'
 import { statusRoutes } from './status.ts'
@@ -51,6 +52,7 @@ export async function buildApp(platform: Platform, options: AppOptions = {}): Pr
   app.addSchema(problemSchema)
   readJson(app)
   rememberMethods(app)
+  logRequests(app)
   await secureHeaders(app)
   await shedLoad(app)
   await guard(app, platform, authenticator(platform, development ? [development] : []))
