@@ -27,6 +27,7 @@ export const problemCatalogue = {
   HMD_MEDIA_TYPE: [415, 'The media type is not understood'],
   HMD_KEY_REUSED: [422, 'The Idempotency-Key was used for another request'],
   HMD_RULE_BROKEN: [422, 'The request breaks a rule'],
+  HMD_IMPORT_REFUSED: [422, 'Rows are wrong, so nothing was imported'],
   HMD_VERSION_NEEDED: [428, 'If-Match is needed'],
   HMD_RATE_LIMITED: [429, 'Too many requests'],
   HMD_HEADERS_TOO_LARGE: [431, 'The headers are too large'],

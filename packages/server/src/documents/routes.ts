@@ -4,6 +4,7 @@ import type { Platform } from '../platform.ts'
 import { auditRoutes } from './audit-routes.ts'
 import { publishedRoutes } from './document-routes.ts'
 import { draftRoutes } from './draft-routes.ts'
+import { importRoutes } from './import-routes.ts'
 import { reviewRoutes } from './review-routes.ts'
 
 export function documentRoutes(app: FastifyInstance, platform: Platform): void {
@@ -11,4 +12,5 @@ export function documentRoutes(app: FastifyInstance, platform: Platform): void {
   reviewRoutes(app, platform)
   publishedRoutes(app, platform)
   auditRoutes(app, platform)
+  importRoutes(app, platform)
 }

@@ -43,7 +43,7 @@ export function send(reply: FastifyReply, answer: Answer): FastifyReply {
 }
 
 /** The header is a quoted string by its draft; a bare word is understood too. */
-function keyOf(request: FastifyRequest, needed: boolean): string | undefined {
+export function keyOf(request: FastifyRequest, needed: boolean): string | undefined {
   const given = request.headers['idempotency-key']
   if (given === undefined) {
     if (!needed) return undefined

@@ -1,0 +1,159 @@
+/** Reads a whole import as it comes: splits it into rows, checks each, and keeps the good ones. */
+import { createHash } from 'node:crypto'
+import { Problem } from '../problems.ts'
+import { CsvReader } from './import-csv.ts'
+import { LineReader } from './import-lines.ts'
+import { type Checked, CsvColumns, isRefused, ofLine, type RowError } from './import-rows.ts'
+import { Spool } from './import-spool.ts'
+
+export const importFormats = ['ndjson', 'csv'] as const
+export type ImportFormat = (typeof importFormats)[number]
+
+export const importRowsMax = 1_000_000
+export const importBytesMax = 4 * 1024 ** 3
+export const errorsMax = 1_000
+/** Locked together by an import of all or nothing. */
+const productsMax = 10_000
+
+export interface ReceiveOptions {
+  readonly format: ImportFormat
+  /** Longest row. */
+  readonly rowBytesMax: number
+  readonly onProgress?: ((bytes: number, rows: number) => void) | undefined
+}
+
+/** What arrived. Whoever receives it closes it. */
+export interface Received {
+  readonly spool: Spool
+  readonly rows: number
+  readonly failed: number
+  /** The first of them. */
+  readonly errors: readonly RowError[]
+  /** Products with numbers to give. */
+  readonly products: ReadonlySet<string>
+  readonly hash: string
+}
+
+export async function receive(
+  source: AsyncIterable<Uint8Array>,
+  options: ReceiveOptions,
+): Promise<Received> {
+  const spool = await Spool.open()
+  try {
+    return await new Receiver(spool, options).receive(source)
+  } catch (error) {
+    await spool.close()
+    throw error
+  }
+}
+
+interface Row {
+  readonly line: number
+  readonly checked: Checked
+}
+
+class Receiver {
+  readonly #spool: Spool
+  readonly #options: ReceiveOptions
+  readonly #hash = createHash('sha256')
+  readonly #utf8 = new TextDecoder('utf-8', { fatal: true })
+  readonly #errors: RowError[] = []
+  readonly #products = new Set<string>()
+  #bytes = 0
+  #rows = 0
+  #failed = 0
+
+  constructor(spool: Spool, options: ReceiveOptions) {
+    this.#spool = spool
+    this.#options = options
+  }
+
+  async receive(source: AsyncIterable<Uint8Array>): Promise<Received> {
+    const split = splitter(this.#options)
+    for await (const piece of source) {
+      this.#count(piece)
+      await this.#keep(split.push(this.#decode(piece)))
+      this.#options.onProgress?.(this.#bytes, this.#rows)
+    }
+    await this.#keep(split.push(this.#decode()))
+    await this.#keep(split.end())
+    return {
+      ...{ spool: this.#spool, rows: this.#rows, failed: this.#failed, errors: this.#errors },
+      ...{ products: this.#products, hash: this.#hash.digest('hex') },
+    }
+  }
+
+  #count(piece: Uint8Array): void {
+    this.#hash.update(piece)
+    this.#bytes += piece.length
+    if (this.#bytes > importBytesMax) throw tooLarge(`${importBytesMax} bytes`)
+  }
+
+  #decode(piece?: Uint8Array): string {
+    try {
+      return this.#utf8.decode(piece, { stream: piece !== undefined })
+    } catch {
+      const detail = `is not UTF-8 after row ${this.#rows}; save the file as UTF-8`
+      throw new Problem('HMD_REQUEST_INVALID', `The body ${detail}.`, {
+        errors: [{ pointer: '/', detail }],
+      })
+    }
+  }
+
+  async #keep(rows: readonly Row[]): Promise<void> {
+    for (const { line, checked } of rows) {
+      const row = ++this.#rows
+      if (row > importRowsMax) throw tooLarge(`${importRowsMax} rows`)
+      if (isRefused(checked)) this.#refuse(row, line, checked)
+      else if (this.#knowsProduct(checked)) await this.#spool.add({ row, line, document: checked })
+      else this.#refuse(row, line, tooManyProducts)
+    }
+  }
+
+  #refuse(row: number, line: number, problems: readonly { pointer: string; detail: string }[]) {
+    this.#failed++
+    for (const problem of problems) {
+      if (this.#errors.length < errorsMax) this.#errors.push({ row, line, ...problem })
+    }
+  }
+
+  #knowsProduct({ product, status }: { product: string; status?: string }): boolean {
+    if (status === 'WIP' || this.#products.has(product)) return true
+    if (this.#products.size === productsMax) return false
+    this.#products.add(product)
+    return true
+  }
+}
+
+const tooManyProducts = [
+  { pointer: '/product', detail: `is one too many: at most ${productsMax} products at once` },
+]
+
+interface Splitter {
+  push(text: string): Row[]
+  end(): Row[]
+}
+
+function splitter({ format, rowBytesMax }: ReceiveOptions): Splitter {
+  if (format === 'ndjson') {
+    const reader = new LineReader(rowBytesMax)
+    const row = (line: ReturnType<LineReader['push']>[number]) => ({
+      ...{ line: line.line, checked: ofLine(line, rowBytesMax) },
+    })
+    return { push: (text) => reader.push(text).map(row), end: () => reader.end().map(row) }
+  }
+  const reader = new CsvReader(rowBytesMax)
+  let columns: CsvColumns | undefined
+  const rows = (records: ReturnType<CsvReader['push']>): Row[] =>
+    records.flatMap((record) => {
+      if (columns !== undefined) return [{ line: record.line, checked: columns.read(record) }]
+      columns = new CsvColumns(record)
+      return []
+    })
+  return { push: (text) => rows(reader.push(text)), end: () => rows(reader.end()) }
+}
+
+function tooLarge(bound: string): Problem {
+  const detail = `An import holds at most ${bound}; divide it. Nothing was imported.`
+  return new Problem('HMD_BODY_TOO_LARGE', detail)
+}

@@ -1,0 +1,265 @@
+/** Bulk import over HTTP: a body of any length, read as it comes; an answer with every wrong row. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import type { Actor } from '../actor.ts'
+import { actorOf } from '../http/actor-of.ts'
+import { keyOf } from '../http/command.ts'
+import { answers } from '../http/responses.ts'
+import { errorFields } from '../log-fields.ts'
+import type { Platform } from '../platform.ts'
+import { notFound, Problem } from '../problems.ts'
+import { type ImportFormat, type Received, receive } from './import-receive.ts'
+import {
+  type Claim,
+  claimImport,
+  findImport,
+  type ImportMode,
+  type ImportRecord,
+  importModes,
+  importStates,
+  maySeeImport,
+} from './import-record.ts'
+import { type Counted, checkImport, writeImport } from './import-run.ts'
+import { documentId, idParams, keyHeader, orNull, time } from './schemas.ts'
+
+const mediaTypes: Readonly<Record<string, ImportFormat>> = {
+  'application/x-ndjson': 'ndjson',
+  'application/jsonl': 'ndjson',
+  'text/csv': 'csv',
+}
+/** At once in this process: each holds a file and a connection. */
+const importsMax = 4
+/** A body on which nothing moves for this long is given up. */
+const idleMs = 60_000
+
+const counts = Type.Object({
+  ...{ total: Type.Integer(), done: Type.Integer({ description: 'The last row looked at' }) },
+  ...{ imported: Type.Integer(), failed: Type.Integer() },
+})
+const rowErrors = Type.Array(
+  Type.Object({
+    ...{ row: Type.Integer({ description: 'Rows of data from 1' }), line: Type.Integer() },
+    ...{ pointer: Type.String(), detail: Type.String() },
+  }),
+  { description: 'The first 1,000' },
+)
+const importView = Type.Object(
+  {
+    id: documentId,
+    state: Type.Enum([...importStates]),
+    mode: Type.Enum([...importModes]),
+    ...{ rows: counts, errors: rowErrors, reason: orNull(Type.String()) },
+    ...{ startedAt: time, endedAt: orNull(time) },
+  },
+  { description: 'An import and what became of it' },
+)
+const checkView = Type.Object(
+  { dryRun: Type.Literal(true), rows: counts, errors: rowErrors },
+  { description: 'What it would do; nothing was written' },
+)
+
+const query = Type.Object(
+  {
+    mode: Type.Enum([...importModes], {
+      ...{ default: 'all', description: 'All rows or none, or every good row' },
+    }),
+    dryRun: Type.Boolean({ default: false, description: 'Only say what would happen' }),
+  },
+  { additionalProperties: false },
+)
+
+const headers = Type.Object({
+  ...keyHeader.properties,
+  prefer: Type.Optional(
+    Type.String({ description: '`respond-async`: answer 202 as soon as the body has arrived' }),
+  ),
+})
+
+const importing = {
+  ...{ tags: ['imports'], operationId: 'importDocuments' },
+  summary: 'Import documents from NDJSON or CSV, five or half a million',
+  description:
+    'One document a row, as for POST /api/v2/documents; people also by verified e-mail address. An Idempotency-Key is required unless it is a dry run.',
+  consumes: Object.keys(mediaTypes),
+  ...{ querystring: query, headers },
+  response: answers({ 200: checkView, 201: importView, 202: importView }, 408, 409, 413, 415, 422),
+}
+const reading = {
+  ...{ tags: ['imports'], operationId: 'getImport', summary: 'How an import is doing' },
+  params: idParams,
+  response: answers({ 200: importView }, 404),
+}
+
+export function importRoutes(app: FastifyInstance, platform: Platform): void {
+  const config = { permission: 'import:write' as const }
+  app.get('/api/v2/imports/:id', { config, schema: reading }, async (request) => {
+    const { id } = request.params as { id: string }
+    const record = await findImport(platform.pool, id)
+    if (record === undefined || !maySeeImport(record, actorOf(request))) {
+      throw notFound('import with this id')
+    }
+    return viewOf(record)
+  })
+  // In a scope of its own: no other route takes these bodies.
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    for (const type of Object.keys(mediaTypes)) {
+      scope.addContentTypeParser(type, (_request, body, done) => done(null, body))
+    }
+    const running = new Running()
+    scope.addHook('onClose', () => running.end())
+    const options = { config: { ...config, bucket: 'import' as const, slowBody: true } }
+    scope.post('/api/v2/imports', { ...options, schema: importing }, (request, reply) =>
+      running.count(() => answer(platform, request, reply, running)),
+    )
+  })
+}
+
+/** The imports of this process: how many there are, and when the last has ended. */
+class Running {
+  readonly stop = new AbortController()
+  readonly #all = new Set<Promise<unknown>>()
+
+  async count<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#all.size >= importsMax) {
+      const detail = `${importsMax} imports are running here; try again when one has ended.`
+      throw new Problem('HMD_UNAVAILABLE', detail, { headers: { 'retry-after': '30' } })
+    }
+    return this.keep(work())
+  }
+
+  keep<T>(work: Promise<T>): Promise<T> {
+    const settled = work.catch(() => {}).finally(() => this.#all.delete(settled))
+    this.#all.add(settled)
+    return work
+  }
+
+  async end(): Promise<void> {
+    this.stop.abort(new Problem('HMD_UNAVAILABLE', 'The server stops; send the import again.'))
+    await Promise.all(this.#all)
+  }
+}
+
+async function answer(
+  platform: Platform,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  running: Running,
+): Promise<FastifyReply> {
+  const actor = actorOf(request)
+  const { mode, dryRun } = request.query as { mode: ImportMode; dryRun: boolean }
+  const key = keyOf(request, !dryRun)
+  const received = await receive(bodyOf(request), {
+    format: formatOf(request),
+    rowBytesMax: platform.config.limits.documentBytes,
+  })
+  if (dryRun) return reply.send(await dryRunOf(platform, actor, received))
+  let handedOver = false
+  try {
+    const claim = await claimImport(platform, actor, { mode, key }, received)
+    const location = `/api/v2/imports/${claim.record.id}`
+    reply.header('location', location)
+    if (!claim.mine) return answerWith(reply.header('idempotent-replayed', 'true'), claim.record)
+    const { signal } = running.stop
+    const writing = writeImport(platform, actor, received, claim, { signal })
+    if (!isAsync(request)) return answerWith(reply, await writing)
+    handedOver = true
+    running.keep(inBackground(platform, received, claim, writing))
+    return reply.code(202).send(viewOf(claim.record))
+  } finally {
+    if (!handedOver) await received.spool.close()
+  }
+}
+
+async function dryRunOf(platform: Platform, actor: Actor, received: Received): Promise<object> {
+  try {
+    return checkViewOf(received, await checkImport(platform, actor, received))
+  } finally {
+    await received.spool.close()
+  }
+}
+
+async function inBackground(
+  platform: Platform,
+  { spool }: Received,
+  { record: { id } }: Claim,
+  writing: Promise<ImportRecord>,
+): Promise<void> {
+  try {
+    await writing
+  } catch (error) {
+    platform.log.error({ code: 'import.interrupted', import: id, ...errorFields(error) })
+  } finally {
+    await spool.close()
+  }
+}
+
+function formatOf({ headers }: FastifyRequest): ImportFormat {
+  const [type = ''] = String(headers['content-type'] ?? '').split(';')
+  const format = mediaTypes[type.trim().toLowerCase()]
+  const encoding = headers['content-encoding']
+  if (format !== undefined && (encoding === undefined || encoding === 'identity')) return format
+  const known = Object.keys(mediaTypes).join(', ')
+  throw new Problem('HMD_MEDIA_TYPE', `Send one of ${known}, without Content-Encoding.`)
+}
+
+/** The body as it comes; a client that goes away or falls asleep ends it. */
+async function* bodyOf(request: FastifyRequest): AsyncGenerator<Buffer> {
+  const body = (request.body ?? []) as NodeJS.ReadableStream & { destroy(error: Error): void }
+  const give = () => body.destroy(asleep())
+  let timer = setTimeout(give, idleMs)
+  try {
+    for await (const piece of body) {
+      clearTimeout(timer)
+      yield piece as Buffer
+      timer = setTimeout(give, idleMs)
+    }
+  } catch (error) {
+    throw error instanceof Problem ? error : cutOff(error)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function asleep(): Problem {
+  const detail = `Nothing came for ${idleMs / 1000} s; nothing was imported.`
+  return new Problem('HMD_REQUEST_SLOW', detail, { headers: { connection: 'close' } })
+}
+
+function cutOff(cause: unknown): Problem {
+  const detail = 'The body ended before it was complete; nothing was imported.'
+  return new Problem('HMD_REQUEST_INVALID', detail, { cause })
+}
+
+function isAsync({ headers }: FastifyRequest): boolean {
+  return /(^|,)\s*respond-async\s*(,|;|$)/i.test(String(headers.prefer ?? ''))
+}
+
+function answerWith(reply: FastifyReply, record: ImportRecord): FastifyReply {
+  if (record.state !== 'failed') return reply.code(201).send(viewOf(record))
+  throw refusalOf(record)
+}
+
+export function refusalOf({ id, reason, total, failed, errors }: ImportRecord): Problem {
+  return new Problem('HMD_IMPORT_REFUSED', reason ?? 'Nothing was imported.', {
+    errors: errors.map(({ row, pointer, detail }) => ({
+      pointer: `row ${row} ${pointer}`,
+      detail,
+    })),
+    facts: { import: id, rows: { total, failed } },
+  })
+}
+
+export function viewOf(record: ImportRecord): object {
+  const { id, state, mode, total, done, imported, failed, errors, reason } = record
+  const { startedAt, endedAt } = record
+  const times = { startedAt: startedAt.toISOString(), endedAt: endedAt?.toISOString() ?? null }
+  return {
+    ...{ id, state, mode, rows: { total, done, imported, failed }, errors, reason },
+    ...times,
+  }
+}
+
+export function checkViewOf({ rows: total }: Received, { imported, failed, errors }: Counted) {
+  return { dryRun: true as const, rows: { total, done: total, imported, failed }, errors }
+}
