@@ -76,6 +76,10 @@ export const searchQueryCases: readonly SearchCase[] = [
     rele: ['prd-7', 'prd-8'],
     reviewi: ['rfc-51', 'rfc-52'],
   }),
+  onSamples('a single letter finds the titles it begins', async (stage) => {
+    const ids = await find(stage, { query: 'b' })
+    assert.ok(ids.includes('rfc-51') && ids.includes('prd-8'), ids.join(', '))
+  }),
   finds('accents and case do not matter', {
     cafe: ['rfc-52'],
     CAFÉ: ['rfc-52'],
@@ -114,6 +118,7 @@ export const searchQueryCases: readonly SearchCase[] = [
     'budget -cafe': ['rfc-51'],
     'budget -"yearly budget"': ['rfc-52'],
     'release -rollback': ['prd-8'],
+    '-budget': ['memo-1', 'prd-7', 'prd-8'],
   }),
   finds('nothing typed, or nothing but stop words, finds everything', {
     '': all,

@@ -4,9 +4,9 @@
  */
 import type { Condition, ResolvedRequest } from './check-request.ts'
 import type { PostgresGeneration } from './postgres-generations.ts'
-import type { Asked } from './postgres-search.ts'
+import type { Asked } from './postgres-query.ts'
 import type { Session } from './postgres-session.ts'
-import { allSql, conditionSql, Params } from './postgres-where.ts'
+import { allSql, conditionSql, matchSql, Params } from './postgres-where.ts'
 import type { FacetCount } from './request.ts'
 
 export interface CountedFacets {
@@ -39,20 +39,17 @@ export async function countFacets(
 function facetSql(
   { table, definition }: PostgresGeneration,
   request: ResolvedRequest,
-  { query }: Asked,
+  asked: Asked,
   params: Params,
 ): string {
   const onFacets = request.conditions.filter(({ field }) => request.facets.includes(field.name))
   const others = request.conditions.filter((condition) => !onFacets.includes(condition))
-  const match =
-    query === undefined
-      ? ''
-      : ` and d.words @@ to_tsquery('pg_catalog.${definition.language}', ${params.add(query)})`
+  const match = matchSql(definition.language, asked, params)
   const flags = onFacets.map((one, at) => `, (${conditionSql(one, params)}) as c${at}`)
   return `
     with base as materialized (
       select d.keys ${flags.join('')} from ${table} d
-       where not d.deleted${match}${allSql(others, params)} limit ${params.add(request.countMax + 1)}),
+       where not d.deleted and ${match}${allSql(others, params)} limit ${params.add(request.countMax + 1)}),
     counted as (
       select split_part(k, '=', 1) as field, substr(k, strpos(k, '=') + 1) as value, count(*) as n
         from base, unnest(keys) k

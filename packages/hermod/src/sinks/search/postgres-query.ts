@@ -2,15 +2,42 @@
  * A parsed query as the text of a tsquery. Every operand is a quoted run of letters and digits, so
  * whatever was typed cannot become an operator.
  */
-import type { Term } from './query.ts'
+import { finished, type Term } from './query.ts'
 
 /** Words searched beside the one that was typed. */
 export type Alternatives = ReadonlyMap<string, readonly string[]>
 
 const NONE: Alternatives = new Map()
 
-/** Empty when there is nothing to find, only things to exclude. */
-export function tsquery(terms: readonly Term[], alternatives: Alternatives = NONE): string {
+/** What is searched for, as PostgreSQL understands it. */
+export interface Asked {
+  readonly terms: readonly Term[]
+  readonly alternatives: Alternatives
+  /** The text of a tsquery; undefined: no word to search for, everything is found. */
+  readonly query: string | undefined
+  /** The same without similar words, when there are any. */
+  readonly exact: string | undefined
+  /** The query is looked for in headings only; this one, without its prefix, in all of the text. */
+  readonly wholeWords: string | undefined
+  /** Neither phrases nor words to exclude: a heading that matches is a match. */
+  readonly plain: boolean
+}
+
+export interface AskOptions {
+  readonly alternatives?: Alternatives
+  readonly exact?: string
+  readonly wholeWords?: boolean
+}
+
+export function ask(terms: readonly Term[], options: AskOptions = {}): Asked {
+  const { alternatives = NONE, exact, wholeWords = false } = options
+  const query = tsquery(terms, alternatives) || undefined
+  const plain = terms.every(({ words, excluded }) => words.length === 1 && !excluded)
+  const whole = wholeWords ? tsquery(finished(terms)) : undefined
+  return { terms, alternatives, query, exact, wholeWords: whole, plain }
+}
+
+function tsquery(terms: readonly Term[], alternatives: Alternatives = NONE): string {
   const groups: string[][] = []
   const excluded: string[] = []
   for (const term of terms) {

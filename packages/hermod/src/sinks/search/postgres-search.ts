@@ -1,5 +1,5 @@
 /**
- * Searching in PostgreSQL: the exact query first; when it finds little, once more with words that
+ * Searching in PostgreSQL: what was typed first; when that finds little, once more with words that
  * are spelt alike. What was found exactly always stands first.
  */
 import type { ResolvedRequest } from './check-request.ts'
@@ -7,23 +7,26 @@ import { countFacets } from './postgres-facets.ts'
 import type { PostgresGeneration } from './postgres-generations.ts'
 import { highlightHits } from './postgres-highlight.ts'
 import { type FoundPage, findHits } from './postgres-hits.ts'
-import { type Alternatives, tsquery } from './postgres-query.ts'
+import { type Asked, type AskOptions, ask } from './postgres-query.ts'
 import type { Session } from './postgres-session.ts'
 import { nearWords } from './postgres-words.ts'
-import { parseQuery, type Term } from './query.ts'
+import { endsShort, finished, parseQuery, type Term } from './query.ts'
 import type { SearchResult } from './request.ts'
 
-/** Below this many documents similar words are searched too. */
+/** Below this many documents other ways are tried. */
 const fewHits = 5
 
-/** What is searched for, as PostgreSQL understands it. */
-export interface Asked {
-  readonly terms: readonly Term[]
-  readonly alternatives: Alternatives
-  /** The text of a tsquery; undefined: no word to search for, everything is found. */
-  readonly query: string | undefined
-  /** The same without similar words, when there are any. */
-  readonly exact: string | undefined
+interface Found {
+  readonly asked: Asked
+  readonly page: FoundPage
+}
+
+/** One search under way. */
+interface Search {
+  readonly session: Session
+  readonly schema: string
+  readonly generation: PostgresGeneration
+  readonly request: ResolvedRequest
 }
 
 export async function searchIn(
@@ -32,58 +35,36 @@ export async function searchIn(
   generation: PostgresGeneration,
   request: ResolvedRequest,
 ): Promise<SearchResult> {
-  let asked = await asWritten(session, generation, parseQuery(request.query))
-  let page = await findHits(session, generation, request, asked)
-  if (asked.query !== undefined && page.total < fewHits) {
-    const wider = await withSimilar(session, schema, generation, asked)
-    if (wider !== undefined) {
-      asked = wider
-      page = await findHits(session, generation, request, asked)
-    }
-  }
-  return complete(session, generation, request, { asked, page })
+  const search = { session, schema, generation, request }
+  const terms = parseQuery(request.query)
+  const typed = endsShort(terms) ? await findShort(search, terms) : await find(search, terms)
+  return complete(search, (await findSimilar(search, typed)) ?? typed)
 }
 
-async function complete(
-  session: Session,
-  generation: PostgresGeneration,
-  request: ResolvedRequest,
-  { asked, page }: { asked: Asked; page: FoundPage },
-): Promise<SearchResult> {
-  const facets = await countFacets(session, generation, request, asked)
-  const hits = await highlightHits(session, generation, request, { asked, hits: page.hits })
-  const total = Math.min(page.total, request.countMax)
-  return {
-    ...{ hits, total, totalExact: page.total <= request.countMax },
-    facets: facets.counts,
-    facetsExact: facets.exact,
-    corrected: asked.exact !== undefined,
-  }
+/**
+ * One or two letters begin thousands of words, and listing the documents of all of them takes long:
+ * alone they are looked for in headings, behind other words they count when they are a whole word.
+ */
+async function findShort(search: Search, terms: readonly Term[]): Promise<Found> {
+  if (terms.length === 1) return find(search, terms, { wholeWords: true })
+  const whole = await find(search, finished(terms))
+  return whole.page.total > 0 ? whole : find(search, terms.slice(0, -1))
 }
 
-/** Stop words alone find everything, as if nothing had been typed. */
-async function asWritten(
-  session: Session,
-  generation: PostgresGeneration,
+async function find(
+  search: Search,
   terms: readonly Term[],
-): Promise<Asked> {
-  const text = tsquery(terms)
-  const none = { terms, alternatives: new Map(), query: undefined, exact: undefined }
-  if (text === '') return none
-  const [row] = await session.rows(
-    `select numnode(to_tsquery('pg_catalog.${generation.definition.language}', $1))::text as nodes`,
-    [text],
-  )
-  return row?.nodes === '0' ? none : { ...none, query: text }
+  options: AskOptions = {},
+): Promise<Found> {
+  const { session, generation, request } = search
+  const asked = await withoutStopWords(search, ask(terms, options))
+  return { asked, page: await findHits(session, generation, request, asked) }
 }
 
-/** Undefined when no word is like one of those typed. */
-async function withSimilar(
-  session: Session,
-  schema: string,
-  generation: PostgresGeneration,
-  asked: Asked,
-): Promise<Asked | undefined> {
+/** Undefined when enough was found, or no word is like one of those typed. */
+async function findSimilar(search: Search, { asked, page }: Found): Promise<Found | undefined> {
+  if (asked.query === undefined || page.total >= fewHits) return undefined
+  const { session, schema, generation } = search
   const alternatives = new Map<string, readonly string[]>()
   for (const { words, excluded, unfinished } of asked.terms) {
     const [word, more] = words
@@ -92,6 +73,29 @@ async function withSimilar(
     if (near.length > 0) alternatives.set(word, near)
   }
   if (alternatives.size === 0) return undefined
-  const query = tsquery(asked.terms, alternatives)
-  return { terms: asked.terms, alternatives, query, exact: asked.query }
+  return find(search, asked.terms, { alternatives, exact: asked.query })
+}
+
+/** Stop words alone find everything, as if nothing had been typed. */
+async function withoutStopWords({ session, generation }: Search, asked: Asked): Promise<Asked> {
+  if (asked.query === undefined) return asked
+  const [row] = await session.rows(
+    `select numnode(to_tsquery('pg_catalog.${generation.definition.language}', $1))::text as nodes`,
+    [asked.query],
+  )
+  return row?.nodes === '0' ? { ...asked, query: undefined } : asked
+}
+
+async function complete(search: Search, { asked, page }: Found): Promise<SearchResult> {
+  const { session, generation, request } = search
+  const facets = await countFacets(session, generation, request, asked)
+  const hits = await highlightHits(session, generation, request, { asked, hits: page.hits })
+  return {
+    hits,
+    total: Math.min(page.total, request.countMax),
+    totalExact: page.total <= request.countMax,
+    facets: facets.counts,
+    facetsExact: facets.exact,
+    corrected: asked.exact !== undefined,
+  }
 }

@@ -1,6 +1,7 @@
 /** The conditions of a request as SQL; every value is a parameter. */
 import type { Comparison, Condition } from './check-request.ts'
 import { numberColumn } from './postgres-generations.ts'
+import type { Asked } from './postgres-query.ts'
 import { keyOf } from './postgres-row.ts'
 
 /** Collects parameters and gives each its place. */
@@ -30,4 +31,12 @@ export function conditionSql(condition: Condition, params: Params): string {
 
 export function allSql(conditions: readonly Condition[], params: Params): string {
   return conditions.map((condition) => ` and ${conditionSql(condition, params)}`).join('')
+}
+
+/** The documents a query finds. */
+export function matchSql(language: string, { query, wholeWords }: Asked, params: Params): string {
+  if (query === undefined) return 'true'
+  const of = (text: string) => `to_tsquery('pg_catalog.${language}', ${params.add(text)})`
+  if (wholeWords === undefined) return `d.words @@ ${of(query)}`
+  return `(d.heading @@ ${of(query)} or d.words @@ ${of(wholeWords)})`
 }

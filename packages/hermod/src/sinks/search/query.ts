@@ -21,6 +21,7 @@ export interface Term {
 export const queryCharsMax = 200
 export const termsMax = 16
 
+const SHORT = /^(?:(?![\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}])\p{L}){1,2}$/u
 const PIECE = /(-?)"([^"]*)("|$)|(\S+)/gu
 
 export function parseQuery(text: string): Term[] {
@@ -54,4 +55,15 @@ function word(piece: string, atEnd: boolean): Parsed {
   const words = wordsOf(piece).slice(0, termsMax)
   const whole = words.length > 1 ? joined(piece).slice(0, 100) : undefined
   return { words, whole, excluded, unfinished: atEnd && !excluded }
+}
+
+/** The word being typed has one or two letters so far; a digit may be a number, whole as it is. */
+export function endsShort(terms: readonly Term[]): boolean {
+  const { words, unfinished } = terms.at(-1) ?? { words: [], unfinished: false }
+  return unfinished && words.length === 1 && SHORT.test(words[0] as string)
+}
+
+/** The same with the last word taken as it stands. */
+export function finished(terms: readonly Term[]): Term[] {
+  return terms.map((term) => ({ ...term, unfinished: false }))
 }
