@@ -39,7 +39,7 @@ export function readOptions(args) {
 }
 
 function choose(only) {
-  if (only === undefined) return scenarios
+  if (only === undefined) return scenarios.filter(({ apart = false }) => !apart)
   const names = only.split(',')
   const unknown = names.filter((name) => !scenarios.some((scenario) => scenario.name === name))
   if (unknown.length > 0) throw new Error(`no scenario is called ${unknown.join(', ')}`)

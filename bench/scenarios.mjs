@@ -3,6 +3,7 @@
  * word), a title, its share of a quick run's time, sizes per mode, and `run(bench)`, which answers
  * with figures and raw results. A new one is a file and a line here.
  */
+import api from './scenarios/api.mjs'
 import bulk from './scenarios/bulk.mjs'
 import cost from './scenarios/cost.mjs'
 import drain from './scenarios/drain.mjs'
@@ -15,7 +16,7 @@ import workers from './scenarios/workers.mjs'
 import xmin from './scenarios/xmin.mjs'
 
 export const scenarios = [
-  ...[emit, bulk, drain, steady, latency, growth, xmin, fanout, workers, cost],
+  ...[emit, bulk, drain, steady, latency, growth, xmin, fanout, workers, cost, api],
 ]
 
 export const sizeOf = ({ sizes }, mode) => sizes[mode] ?? sizes.full
