@@ -3,7 +3,7 @@
 
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -20,6 +20,8 @@ let folder: string
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'hermod-start-'))
+  // As a person's folder is: root hands the database to an account that must be able to enter.
+  chmodSync(folder, 0o755)
   return () => rmSync(folder, { recursive: true, force: true })
 })
 
@@ -53,14 +55,12 @@ async function start(...args: string[]): Promise<Started> {
 }
 
 const found = (text: string, pattern: RegExp) => pattern.exec(text)?.[1] ?? ''
-const postmaster = () => {
-  const file = join(folder, '.hermod/postgres/postmaster.pid')
-  return existsSync(file) ? Number.parseInt(readFileSync(file, 'utf8'), 10) : undefined
-}
+const postmaster = () =>
+  Number.parseInt(readFileSync(join(folder, '.hermod/postgres/postmaster.pid'), 'utf8'), 10)
 
-function isAlive(pid: number | undefined): boolean {
+function isAlive(pid: number): boolean {
   try {
-    return pid !== undefined && process.kill(pid, 0)
+    return process.kill(pid, 0)
   } catch {
     return false
   }
@@ -141,8 +141,9 @@ describe('npm start', { timeout: 120_000 }, () => {
       })
 
       const server = postmaster()
+      expect(server).toBeGreaterThan(1)
       await exit(first, 'SIGKILL')
-      process.kill(server ?? 0, 'SIGKILL')
+      process.kill(server, 'SIGKILL')
 
       const second = await start('--port', String(taken))
       const again = linesToTry(second)[2]?.replace(/documents\/[^/]+/, `documents/${written.id}`)
