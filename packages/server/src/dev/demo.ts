@@ -56,11 +56,6 @@ async function meet(client: DemoClient, pool: RunningServer['platform']['pool'])
   return new Map(rows.map(({ id, name }) => [name, id]))
 }
 
-interface Versioned {
-  readonly id: string
-  readonly version: string
-}
-
 async function write(
   client: DemoClient,
   people: People,
@@ -70,20 +65,16 @@ async function write(
   const ids = (names: readonly string[]) => names.map((name) => people.get(name) ?? '')
   const body = { ...fields, contributors: ids(contributors), approvers: ids(approvers) }
   const key = (step: string) => `demo-${slug}-${step}`
-  const { id } = await client.ask<Versioned>(owner, 'POST', '/drafts', { body, key: key('draft') })
-  if (document.published) {
-    const { version } = await client.ask<Versioned>(owner, 'GET', `/drafts/${id}`)
-    await client.ask(owner, 'POST', `/reviews/${id}`, { version, key: key('review') })
-  }
+  const { id } = await client.ask<{ readonly id: string }>(owner, 'POST', '/drafts', {
+    ...{ body, key: key('draft') },
+  })
+  if (document.published) await client.ask(owner, 'POST', `/reviews/${id}`, { key: key('review') })
   for (const name of approved) {
-    const { version } = await client.ask<Versioned>(name, 'GET', `/documents/${id}`)
-    const options = { version, body: { comment: 'Looks good.' }, key: key(`approval-${name}`) }
-    await client.ask(name, 'POST', `/approvals/${id}`, options)
+    const verdict = { body: { comment: 'Looks good.' }, key: key(`approval-${name}`) }
+    await client.ask(name, 'POST', `/approvals/${id}`, verdict)
   }
   if (document.obsolete) {
-    const { version } = await client.ask<Versioned>(owner, 'GET', `/documents/${id}`)
-    const change = { version, body: { status: 'Obsolete' } }
-    await client.ask(owner, 'PATCH', `/documents/${id}`, change)
+    await client.ask(owner, 'PATCH', `/documents/${id}`, { body: { status: 'Obsolete' } })
   }
   return { id, slug, owner }
 }
