@@ -12,6 +12,8 @@ import { isFree } from './free-port.ts'
 import type { DevOptions } from './options.ts'
 
 const usualDatabasePort = 54321
+/** Everything we ever put there; nothing else is deleted. */
+const ours = ['ready', 'postgres', 'documents', 'secret', 'header', 'demo.json', 'demo.json.new']
 
 export interface DataFolder {
   readonly path: string
@@ -22,6 +24,8 @@ export interface DataFolder {
   readonly secret: string
   /** Holds one header line, for `curl -H @file`. */
   readonly headerFile: string
+  /** What the demo wrote. */
+  readonly demoFile: string
   /** Stops the database; deletes everything where nothing is kept. */
   close(): Promise<void>
 }
@@ -43,7 +47,7 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
   return {
     ...{ path, fresh, postgres, documents: join(path, 'documents') },
     secret: await keptSecret(join(path, 'secret')),
-    headerFile: join(path, 'header'),
+    ...{ headerFile: join(path, 'header'), demoFile: join(path, 'demo.json') },
     close: async () => {
       if (!ephemeral) return postgres.stop()
       await postgres.destroy()
@@ -58,9 +62,7 @@ async function deleteAll(path: string, database: string): Promise<void> {
     const old = await startPostgres({ dataDir: database }).catch(() => undefined)
     await old?.destroy()
   }
-  for (const name of ['ready', 'postgres', 'documents', 'secret', 'header']) {
-    await rm(join(path, name), { recursive: true, force: true })
-  }
+  for (const name of ours) await rm(join(path, name), { recursive: true, force: true })
 }
 
 async function keptSecret(file: string): Promise<string> {

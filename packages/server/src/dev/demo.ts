@@ -4,7 +4,6 @@
  */
 import { existsSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { RunningServer } from '../serve.ts'
 import type { DataFolder } from './data-folder.ts'
 import { type DemoClient, demoClient, demoNames } from './demo-client.ts'
@@ -32,7 +31,7 @@ export async function openDemo(
   const header = `Authorization: Bearer ${await client.token('ada')}\n`
   await writeFile(data.headerFile, header, { mode: 0o600 })
   if (!wanted) return { client, documents: [] }
-  const kept = join(data.path, 'demo.json')
+  const kept = data.demoFile
   if (existsSync(kept)) {
     return { client, documents: JSON.parse(await readFile(kept, 'utf8')) as DemoRecord[] }
   }
