@@ -35,7 +35,9 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
   const path = ephemeral ? await mkdtemp(join(tmpdir(), 'hermod-dev-')) : resolve(options.data)
   const ready = join(path, 'ready')
   const database = join(path, 'postgres')
-  if (reset || !existsSync(ready)) await deleteAll(path, database)
+  if (reset || !existsSync(ready)) {
+    await deleteAll(path, existsSync(ready) ? await readFile(ready, 'utf8') : database)
+  }
   const fresh = !existsSync(ready)
   await mkdir(join(path, 'documents'), { recursive: true })
   const port = (await isFree(usualDatabasePort)) ? usualDatabasePort : undefined
@@ -43,7 +45,8 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
     ...{ durable: !ephemeral, ...(port !== undefined && { port }) },
     ...(!ephemeral && { dataDir: database }),
   })
-  await writeFile(ready, '')
+  // Its real place: where root's folder is closed to the account that runs it, it is elsewhere.
+  await writeFile(ready, postgres.dataDir)
   return {
     ...{ path, fresh, postgres, documents: join(path, 'documents') },
     secret: await keptSecret(join(path, 'secret')),
@@ -56,12 +59,13 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
   }
 }
 
-/** Opened once more, so that a server still running in there ends, and nothing else is deleted. */
+/** A server that may still run in there is taken over first, so that it ends. */
 async function deleteAll(path: string, database: string): Promise<void> {
-  if (existsSync(database)) {
+  if (existsSync(join(database, 'postmaster.pid'))) {
     const old = await startPostgres({ dataDir: database }).catch(() => undefined)
     await old?.destroy()
   }
+  await rm(database, { recursive: true, force: true })
   for (const name of ours) await rm(join(path, name), { recursive: true, force: true })
 }
 
