@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -71,6 +71,8 @@ describe('the demo of the engine', () => {
 
   it('keeps its data, also over kill -9, and Ctrl-C ends it within two seconds', async () => {
     const data = mkdtempSync(join(tmpdir(), 'hermod-demo-'))
+    // Root hands the database to another account: closed to it, the data would go elsewhere and stay.
+    chmodSync(data, 0o755)
     onTestFinished(() => rmSync(data, { recursive: true, force: true }))
     const killed = start('--data', join(data, 'kept'))
     await flowing(killed)
