@@ -35,13 +35,13 @@ const COLUMNS = `id, version, status, doc_type, product, doc_number, title, summ
   workspace_provider, provider_file_id, created_by, last_modified_by_person_id, created_at, modified_at, published_at`
 
 const INSERT = `with made as (
-    insert into hermod.document (${COLUMNS}) select ${COLUMNS} from jsonb_to_recordset($1::jsonb) as d (id uuid, version bigint, status text,
+    insert into hermod.document (${COLUMNS}) select ${COLUMNS} from json_to_recordset($1::json) as d (id uuid, version bigint, status text,
       doc_type text, product text, doc_number integer, title text, summary text, content text, content_hash text, tags text[],
       custom_fields jsonb, workspace_provider text, provider_file_id text, created_by bigint, last_modified_by_person_id bigint,
       created_at timestamptz, modified_at timestamptz, published_at timestamptz)),
   named as (
     insert into hermod.document_person (document_id, relation, person_id, place) select document_id, relation, person_id, place
-      from jsonb_to_recordset($2::jsonb) as p (document_id uuid, relation text, person_id bigint, place integer))
+      from json_to_recordset($2::json) as p (document_id uuid, relation text, person_id bigint, place integer))
   ${insertLog('$3')}`
 
 /** Documents in the order given; `at` names the place of one in the request, for problems. */

@@ -11,7 +11,7 @@ import type { ImportRow } from './import-rows.ts'
 const writeChars = 262_144
 /** Rows written by one set of statements; fewer when they are large. */
 const batchRows = 500
-const batchChars = 4_194_304
+const batchChars = 1_048_576
 
 export class Spool {
   readonly #file: FileHandle

@@ -69,7 +69,7 @@ const LOG_TYPES = `id bigint, document_id uuid, provider_file_id text, version b
 /** An insert of log rows from the JSON list at this parameter. */
 export function insertLog(parameter: string): string {
   return `insert into hermod.document_modification_log (${LOG_COLUMNS})
-    select ${LOG_COLUMNS} from jsonb_to_recordset(${parameter}::jsonb) as l (${LOG_TYPES})`
+    select ${LOG_COLUMNS} from json_to_recordset(${parameter}::json) as l (${LOG_TYPES})`
 }
 
 /** One row of the audit trail, as `insertLog` takes it. */

@@ -41,6 +41,7 @@ try {
   console.log({
     rowsPerSecond: Math.round(rows / seconds),
     maxRssMegabytes: says.maxRss,
+    cpuSecondsOfTheCommand: says.cpuSeconds,
     ...counts[0],
   })
 } finally {
@@ -63,7 +64,7 @@ function* lines() {
 
 function run(args) {
   const report =
-    'process.on("exit",()=>{const r=process.resourceUsage();console.error(`maxRSS ${r.maxRSS} cpu ${r.userCPUTime+r.systemCPUTime}`)})'
+    'process.on("exit",()=>{const r=process.resourceUsage();console.error("maxRSS",r.maxRSS,"cpu",r.userCPUTime+r.systemCPUTime)})'
   const child = spawn(
     process.execPath,
     ['--import', `data:text/javascript,${report}`, bin, ...args],
