@@ -116,13 +116,7 @@ create table outbox.event (
   key text,
   headers json,
   payload json not null,
-  constraint event_pkey PRIMARY KEY (id),
-  constraint event_aggregate_id CHECK ((((octet_length(aggregate_id) >= 1) AND (octet_length(aggregate_id) <= 512)) AND (translate(aggregate_id, ''::text, ''::text) = aggregate_id))),
-  constraint event_aggregate_type CHECK (((octet_length(aggregate_type) >= 1) AND (octet_length(aggregate_type) <= 128))),
-  constraint event_bytes CHECK (((bytes >= 1) AND (bytes <= 262144))),
-  constraint event_key CHECK ((translate(key, ''::text, ''::text) = key)),
-  constraint event_type CHECK (((octet_length(type) >= 1) AND (octet_length(type) <= 128))),
-  constraint event_version CHECK ((version >= 1))
+  constraint event_pkey PRIMARY KEY (id)
 ) partition by RANGE (id);
 create index event_scheduled on only outbox.event using btree (xid) where (not_before is not null);
 create index event_xid on only outbox.event using btree (xid);
@@ -223,6 +217,7 @@ create table outbox.setting (
   only_row boolean not null default true,
   lanes smallint not null default 16,
   fenced_id bigint not null default 0,
+  covered bigint not null default 0,
   constraint setting_pkey PRIMARY KEY (only_row),
   constraint setting_lanes_check CHECK (((lanes >= 1) AND (lanes <= 256))),
   constraint setting_only_row_check CHECK (only_row)
@@ -383,6 +378,9 @@ function outbox.add_partition(parent text, from_value bigint, to_value bigint) �
 function outbox.apply_grants() → void
   plpgsql volatile -- def2a82781ed570ecf154d4c731cf835
 
+function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → void
+  plpgsql immutable parallel safe -- fe359c2b139866513fd887b472dd4ab7
+
 function outbox.assert_log_fits(accept_missing boolean, OUT orphans bigint) → bigint
   plpgsql volatile -- 45590649d1121c7027396b9b3292cb87
 
@@ -414,10 +412,10 @@ function outbox.capture_key(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 85192238661f09538c3f1636bb395600
 
 function outbox.capture_row(o jsonb, event text, image jsonb, body jsonb) → void
-  plpgsql volatile -- ff6b008a9676c25d71fe09da64cdb38c
+  plpgsql volatile -- 860db0552ab7838ac4d6d447d719440a
 
 function outbox.capture_truncate() → trigger
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 8af71ddba1c4a47869dbd1da695040c3
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 63eda1dd9a2e8905bd6afb2603bcb2f6
 
 function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean)
   plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a22b66a648778892820534e6f729e5b2
@@ -450,13 +448,13 @@ function outbox.emit(type text, aggregate_type text, aggregate_id text, payload 
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- c79cb96ea243bf23c099a54ceecbb821
 
 function outbox.emit_keyed(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 2317658eabc7234ef57867b1ab78f467
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 47e1b6782b849dd5de818caa7bc3dbf5
 
 function outbox.emit_many(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a504b90646fca2a843aab711587ff2d6
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 91345ae4ca7a734b88c574678e59d68a
 
 function outbox.emit_one(type text, aggregate_type text, aggregate_id text, payload text, version smallint, headers text, not_before timestamp with time zone) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a941d5bb72eb92c70bd20f56f43251e6
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- d6f059d4da573e56b1ea65d7aa3811e8
 
 function outbox.empty_leaf(of_parent text, of_name text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 28be380eef48ec6c81379ef47d7423a5
@@ -465,7 +463,7 @@ function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences
   plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d114982a4a8aa5808d4b0f061cfafbda
 
 function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) → void
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 61afbda015815605ce79cfef632d20a7
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- aa5341882684c7f25dbba6aab4763010
 
 function outbox.event_at(at_pos bigint, lane_count smallint) → bigint
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- d30492cf43cc9d2a06d7b5afe31c1807
@@ -480,7 +478,7 @@ function outbox.fence_off(up_to bigint) → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 816960be05c936d00d690a2f4bf5de39
 
 function outbox.file_scheduled(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, due timestamp with time zone) → integer
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- c3c70a9254bf2e487973c8c0037c230d
+  plpgsql volatile -- c3c70a9254bf2e487973c8c0037c230d
 
 function outbox.follower(d outbox.delivery, up_to bigint, OUT pos bigint, OUT event_id bigint) → record
   sql stable -- d974f19709b62914e6fe021441c47d50
@@ -612,10 +610,10 @@ function outbox.number_due(after_at timestamp with time zone, after_id bigint, n
   plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- ba42858a309486b1de961f488e94229a
 
 function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- f5aab113d3deef6b037c7f3ba6473967
+  plpgsql volatile -- 8f2bbf2b52a6fe59cac47ef1bdfc1a6a
 
 function outbox.number_next(lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- ca7560bdd13a3e3affd4361506cb65e7
+  plpgsql volatile -- 2cafc8d53f92d22038ae9a07d9bb13f1
 
 function outbox.number_rest(last outbox.step, fenced bigint, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered bigint, OUT filed bigint, OUT retired bigint) → record
   plpgsql volatile -- 507e3429a27245e76df21c571e04a314
@@ -639,7 +637,7 @@ function outbox.rates(since timestamp with time zone) → TABLE(subscription tex
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
 
 function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3addad38238d0de4ff2181b96acb01c5
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 160426d57ab37113db5b894a5c9b5add
 
 function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, head text, payload text)
   sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a2c9f76ae36cbe2c867568138d368564
@@ -684,7 +682,7 @@ function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, o
   plpgsql volatile -- 1eb7455b69310e33377d77bb12270246
 
 function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean)
-  plpgsql volatile -- ecdcc3a56f250ac8d5f017bca053558c
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 01f10d9f253f02ba5d66cff0a1797b70
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -693,7 +691,7 @@ function outbox.session_headers() → jsonb
   plpgsql stable -- 94b69d4b292bc1f8d73fddb4a4d7bb79
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a0b0a8a44bf97aab55364043c72c08c0
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5e8098d6d2fcfbb734d966939ed9bdad
 
 function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint) → void
   plpgsql volatile -- fe875919402d68d3b70c435d45056ef9

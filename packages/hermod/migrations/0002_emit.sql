@@ -10,8 +10,21 @@ create function outbox.lane_of(hash integer, lanes smallint) returns smallint
 language sql immutable parallel safe
 return (((hash::bigint + 2147483648) % lanes))::smallint;
 
--- Many events in one statement. Arrays are of one length or null; the caller has validated the events, the table's
--- constraints hold what must never be broken.
+-- What must never be broken, whoever calls: U+001E and U+001F separate what workers read.
+create function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns void
+language plpgsql immutable parallel safe as $$
+begin
+  if octet_length(type) between 1 and 128 and octet_length(aggregate_type) between 1 and 128
+     and octet_length(aggregate_id) between 1 and 512 and translate(aggregate_id, E'\x1e\x1f', '') = aggregate_id
+     and bytes between 1 and 262144 and version >= 1 and (key is null or translate(key, E'\x1e\x1f', '') = key) then
+    return;
+  end if;
+  raise exception using errcode = case when bytes > 262144 then 'HM003' else 'HM002' end, message = coalesce(
+    outbox.event_problem(type, aggregate_type, aggregate_id, bytes, version, key), 'HMD_EVENT_INVALID: the payload must have 1 to 262144 bytes');
+end $$;
+
+-- Many events in one statement. Arrays are of one length or null; the caller has validated the events, what must never
+-- be broken is looked at again.
 create function outbox.emit_many(
   types text[], aggregate_types text[], aggregate_ids text[], payloads text[],
   versions smallint[] default null, headers text[] default null,
@@ -23,6 +36,11 @@ begin
     raise exception using errcode = 'HM004', message = format('HMD_EVENT_LIMIT: %s events in one call, at most 10000', cardinality(types));
   end if;
   if keys is null then
+    perform outbox.assert_event(e.type, e.aggregate_type, e.aggregate_id, octet_length(e.payload), coalesce(e.version, 1), null)
+       from unnest(types, aggregate_types, aggregate_ids, payloads, versions) as e(type, aggregate_type, aggregate_id, payload, version)
+      where (octet_length(e.type) between 1 and 128 and octet_length(e.aggregate_type) between 1 and 128
+             and octet_length(e.aggregate_id) between 1 and 512 and translate(e.aggregate_id, E'\x1e\x1f', '') = e.aggregate_id
+             and octet_length(e.payload) between 1 and 262144 and coalesce(e.version, 1) >= 1) is not true;
     return query
       insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes, version, headers, not_before)
       select e.type, e.aggregate_type, e.aggregate_id, e.payload::json, octet_length(e.payload),
@@ -43,6 +61,11 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   new_id bigint;
 begin
+  if (octet_length(emit_one.type) between 1 and 128 and octet_length(emit_one.aggregate_type) between 1 and 128
+      and octet_length(emit_one.aggregate_id) between 1 and 512 and translate(emit_one.aggregate_id, E'\x1e\x1f', '') = emit_one.aggregate_id
+      and octet_length(emit_one.payload) between 1 and 262144 and emit_one.version >= 1) is not true then
+    perform outbox.assert_event(emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id, octet_length(emit_one.payload), emit_one.version, null);
+  end if;
   insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes, version, headers, not_before)
   values (emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id, emit_one.payload::json, octet_length(emit_one.payload),
           emit_one.version, emit_one.headers::json, emit_one.not_before)
@@ -66,6 +89,7 @@ begin
     select * from unnest(types, aggregate_types, aggregate_ids, payloads, versions, headers, not_before, keys)
       as u(type, aggregate_type, aggregate_id, payload, version, headers, not_before, key)
   loop
+    perform outbox.assert_event(e.type, e.aggregate_type, e.aggregate_id, octet_length(e.payload), coalesce(e.version, 1), e.key);
     new_id := nextval('outbox.event_id');
     if e.key is not null then
       body := sha256(convert_to(concat_ws(E'\x1f', e.type, e.aggregate_type, e.aggregate_id, coalesce(e.version, 1), e.payload), 'UTF8'));

@@ -281,6 +281,9 @@ declare
   kinds     smallint[];
   filter_at bigint;
   f         record;
+  busy      boolean[];
+  last      bigint;
+  total_b   bigint;
 begin
   select * into s from outbox.subscription where name = sub;
   if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing) then
@@ -305,8 +308,21 @@ begin
   marked := (s.ordered or s.coalesced) and s.mode <> 'dry-run'
     and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes) and d.state in ('retrying', 'dead'));
   due := false;
+  -- A lane without news costs one probe of its index; where a filter changes ahead, every lane has to be looked at.
+  busy := array(
+    select s.lanes = 1 or exists (select from outbox.log l where l.lane = u.lane and l.pos > u.after and l.pos <= head)
+           or exists (select from outbox.filter n where n.subscription = sub and n.from_pos > u.after and n.from_pos <= head)
+      from unnest(lanes, after) with ordinality as u(lane, after, n) order by u.n);
   for i in 1 .. cardinality(lanes) loop
     lane := lanes[i];
+    if not busy[i] then
+      through := null;
+      heads := null;
+      payloads := null;
+      kind_max := null;
+      return next;
+      continue;
+    end if;
     budget := greatest(1, (count_max - used) / (cardinality(lanes) - i + 1));
     select c.from_pos, c.types, c.aggregates,
            least(head, (select min(n.from_pos) from outbox.filter n where n.subscription = sub and n.from_pos > after[i])) as until,
@@ -320,14 +336,14 @@ begin
     if s.lanes > 1 then
       -- Streams from the index into the answer, in order of position: an event's payload is copied once.
       -- The common case is written out: a call of head() for each event would cost more than all the rest.
-      select count(*), max(z.kind), string_agg(
+      select count(*), max(z.pos), max(z.before + z.bytes), max(z.kind), string_agg(
                case when z.version = 1 and z.kind <> 0 and z.key is null and z.headers is null and m.mark is null
                     then concat_ws(E'\x1f', z.pos, z.event_id, z.kind, date_part('epoch', z.created_at), z.aggregate_id)
                     else outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
                       case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case when m.mark is distinct from 'held' then z.headers end) end, E'\x1e'),
              string_agg(case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end, E'\x1e')
-        into got, kind_max, heads, payloads
-        from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
+        into got, last, total_b, kind_max, heads, payloads
+        from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload, e.bytes,
                      sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
                 from (select c.pos, c.event_id, c.kind
                         from (select l.pos, l.event_id, l.kind from outbox.log l
@@ -342,7 +358,10 @@ begin
     end if;
     used := used + got;
     through := null;
-    if got < budget then
+    if got < budget and kinds is null and s.lanes > 1 and not f.ends and total_b < budget_b then
+      -- Everything matches and no limit was met: what was found is what there is.
+      through := last;
+    elsif got < budget then
       select case when got < least(c.matched, budget) then null
                   when f.ends and not exists (select from outbox.scan(s.lanes = 1, lanes[i], coalesce(c.last, after[i]), f.until, 1))
                   then f.until else c.last end into through

@@ -59,6 +59,7 @@ begin
     headers := coalesce(headers, '{}') || jsonb_build_object('x-truncated', octet_length(text)::text);
     text := 'null';
   end if;
+  perform outbox.assert_event(o -> 'events' ->> event, o ->> 'type', id, octet_length(text), 1, null);
   insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes, headers)
   values (o -> 'events' ->> event, o ->> 'type', id, text::json, octet_length(text), headers::json);
 end $$;
@@ -102,6 +103,8 @@ begin
     perform outbox.refuse_watch(format('%s.%s is watched, and TRUNCATE says nothing about rows: delete them, or watch it with truncate refresh',
       quote_ident(tg_table_schema), quote_ident(tg_table_name)));
   end if;
+  execute format('select outbox.assert_event($1 #>> ''{events,refresh}'', $1 ->> ''type'', outbox.key_text($1 -> ''key'', to_jsonb(r)), 4, 1, null)
+    from %I.%I r', tg_table_schema, tg_table_name) using o;
   execute format('insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes, headers)
     select $1 #>> ''{events,refresh}'', $1 ->> ''type'', outbox.key_text($1 -> ''key'', to_jsonb(r)), ''null'', 4, $2::json from %I.%I r',
     tg_table_schema, tg_table_name) using o, outbox.session_headers();

@@ -28,11 +28,9 @@ export const sabotages: readonly Sabotage[] = [
       {
         file: 'migrations/0005_settle.sql',
         find: `b.lane and l.owner = who and l.fence = b.fence
-     cross join lateral outbox.cursor_of(sub, b.lane) c
-     -- A ledger`,
+     cross join lateral (select n.fence, n.pos, n.delivered from outbox.cursor n`,
         replace: `b.lane
-     cross join lateral outbox.cursor_of(sub, b.lane) c
-     -- A ledger`,
+     cross join lateral (select n.fence, n.pos, n.delivered from outbox.cursor n`,
       },
     ],
     caughtBy: leaseExpiry,

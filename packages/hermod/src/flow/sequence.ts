@@ -4,8 +4,10 @@
  */
 import { type Database, select } from '../database.ts'
 
-/** Short enough that delivery starts early, long enough that a step's fixed cost does not matter. */
+/** Long enough that a step's fixed cost does not matter. */
 export const pieceRows = 10_000
+/** The first piece of a backlog: delivery starts early. */
+export const firstPieceRows = 2_000
 
 const SEQUENCE = `select numbered::text, head::text, more::text, new_epoch::text from outbox.sequence($1)`
 

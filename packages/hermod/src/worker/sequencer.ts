@@ -4,7 +4,7 @@
  */
 import { type Database, isConnectionError, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
-import { type Step, sequence } from '../flow/sequence.ts'
+import { firstPieceRows, pieceRows, type Step, sequence } from '../flow/sequence.ts'
 import { type Listener, notify } from '../telemetry.ts'
 import type { Wake } from './wake.ts'
 
@@ -28,6 +28,7 @@ export class Sequencer {
   #stopping = false
   #telling = false
   #refusal: string | undefined
+  #rows = firstPieceRows
 
   constructor(options: SequencerOptions) {
     this.#options = options
@@ -71,7 +72,8 @@ export class Sequencer {
     const { db, listener, numbered } = this.#options
     const startedMs = performance.now()
     try {
-      const step = await sequence(db)
+      const step = await sequence(db, this.#rows)
+      this.#rows = step?.more ? Math.min(pieceRows, this.#rows * 2) : firstPieceRows
       this.#refusal = undefined
       if (step === undefined) return undefined
       const durationMs = performance.now() - startedMs

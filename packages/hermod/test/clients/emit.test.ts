@@ -98,3 +98,30 @@ describe.each(libraries)('$library', ({ library, transaction, outside }) => {
     expect(await stored(id)).toBe(0)
   })
 })
+
+describe('what the functions refuse, whoever calls them', () => {
+  const long = 'x'.repeat(513)
+  const one = (id: string, payload = '{}') =>
+    db.query(`select outbox.emit_one('a.b', 'a', $1, $2, 1::smallint, null, null)`, [id, payload])
+  const many = (id: string, version = 1, key: string | null = null) =>
+    db.query(
+      `select outbox.emit_many('{a.b,a.b}', '{a,a}', array['1', $1], '{1,2}', array[1, $2]::smallint[], null, null,
+         case when $3::text is not null then array[null, $3::text] end)`,
+      [id, version, key],
+    )
+
+  it.each([
+    ['an empty id', () => one('')],
+    ['a long id', () => one(long)],
+    ['a separator in the id', () => one('a\x1eb')],
+    ['a large payload', () => one('1', JSON.stringify('x'.repeat(262_145)))],
+    ['an empty id among many', () => many('')],
+    ['a separator among many', () => many('a\x1fb')],
+    ['a version of 0 among many', () => many('1', 0)],
+    ['a separator in a key', () => many('1', 1, 'a\x1eb')],
+  ])('%s', async (_what, emitting) => {
+    const before = await db.query('select count(*) from outbox.event')
+    await expect(emitting()).rejects.toMatchObject({ code: expect.stringMatching(/^HM00[23]$/) })
+    expect(await db.query('select count(*) from outbox.event')).toEqual(before)
+  })
+})

@@ -108,7 +108,7 @@ export const newSubscription = defineCase('new-subscription', async (env) => {
 export const newKind = defineCase('new-kind-while-reading', async (env) => {
   const s = await stage(env)
   const sink = env.engine.testing.memorySink()
-  const [id] = await s.inLane(3, 1)
+  const [id, other] = await s.inLane(3, 2)
   const outbox = s.outbox(sink, { subscription: { types: ['doc.*'] } })
   await s.emit(['other'], 'other.changed')
   await s.step()
@@ -120,7 +120,8 @@ export const newKind = defineCase('new-kind-while-reading', async (env) => {
     begin perform pg_advisory_xact_lock_shared(42); return found; end $$`)
   const holder = await session(s.db, 'holder')
   await holder.run('select pg_advisory_lock(42)')
-  await s.emit(['other'], 'other.changed')
+  // In the same lane: one without news is not looked at.
+  await s.emit([other as string], 'other.changed')
   await s.step()
   const reader = await session(s.db, 'reader')
   const reading = reader.start<{ through: string | null; heads: string | null }>(
