@@ -29,6 +29,8 @@ const ways: Record<string, string> = {
   'hermod/testing': source('testing/index.ts'),
   'hermod/embedded': source('embedded/index.ts'),
   'hermod/sinks': source('sinks/index.ts'),
+  'hermod/sinks/search': source('sinks/search/index.ts'),
+  'hermod/sinks/search/postgres': source('sinks/search/postgres.ts'),
   pg: join(rootPath, 'test/docs/stand-in-pg.ts'),
   vitest: join(rootPath, 'test/docs/stand-in-vitest.ts'),
   '#run': join(rootPath, 'test/docs/run.ts'),

@@ -103,10 +103,15 @@ select d.*, c.display_name as created_by_name, m.display_name as modified_by_nam
       from hermod.approval v where v.document_id = d.id) a;
 
 -- Locks a document, then reads it. Two statements in one call: a single one would read people and
--- decisions as they were before it waited for the lock.
-create function hermod.open_document(wanted uuid) returns setof hermod.document_whole
+-- decisions as they were before it waited for the lock. Whoever saw another version has to be
+-- refused, and versions only grow: the row that refuses them is given without waiting in line.
+create function hermod.open_document(wanted uuid, seen bigint) returns setof hermod.document_whole
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
+  if seen is not null then
+    return query select * from hermod.document_whole where id = wanted and version <> seen;
+    if found then return; end if;
+  end if;
   perform from hermod.document where id = wanted for update;
   return query select * from hermod.document_whole where id = wanted;
 end $$;

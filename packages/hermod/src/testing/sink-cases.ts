@@ -124,6 +124,8 @@ export const sinkCases: readonly SinkCase[] = [
       const aggregate = [bad.aggregateType, bad.aggregateId] as const
       const behind = sampleEvent({ ...options.event?.(index++), aggregate })
       const outcomes = names(await call(sink, [bad, behind], options))
+      // The newer state took its place: nothing failed, so nothing is behind a failure.
+      if (outcomes[0] === 'superseded') return
       assert.ok(!['delivered', 'superseded'].includes(String(outcomes[1])), outcomes.join(', '))
     },
   },

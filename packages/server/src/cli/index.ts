@@ -6,10 +6,11 @@ import type { Command, Context, OpenOutbox } from 'hermod/cli'
 import { serverSchema } from '../migrate.ts'
 import { command as config } from './commands/config.ts'
 import { command as dev } from './commands/dev.ts'
+import { command as importDocuments } from './commands/import.ts'
 import { command as people } from './commands/people.ts'
 import { command as serve } from './commands/serve.ts'
 
-export const commands: readonly Command[] = [serve, dev, config, people]
+export const commands: readonly Command[] = [serve, dev, config, people, importDocuments]
 
 export const schemas = [serverSchema] as const
 

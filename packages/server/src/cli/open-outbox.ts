@@ -1,6 +1,7 @@
 /** The platform's outbox with its reactions, for `hermod work`. */
 import type { Context, OpenOutbox } from 'hermod/cli'
 import { createPlatform } from '../create-platform.ts'
+import { watchWorkspace } from '../documents/workspace/watch.ts'
 import { createLog } from '../log.ts'
 import { assertServerMigrated } from '../migrate.ts'
 import { installReactions } from '../reactions.ts'
@@ -14,7 +15,13 @@ export async function openPlatformOutbox(context: Context): Promise<OpenOutbox> 
   try {
     await assertServerMigrated(platform.pool)
     await installReactions(platform)
-    return { outbox: platform.outbox, close: () => platform.close() }
+    // Where workers write the files, edits of files are looked for.
+    const watching = watchWorkspace(platform)
+    const close = async () => {
+      await watching.stop()
+      await platform.close()
+    }
+    return { outbox: platform.outbox, close }
   } catch (error) {
     await platform.close()
     throw error

@@ -53,7 +53,10 @@ function portNote({ port }: DevOptions, url: string): string {
 
 function dataText({ data }: Dev, { ephemeral }: DevOptions, env: Env): string {
   if (ephemeral) return `${data.path} (will be deleted on exit)`
-  return `${pathFrom(data.path, env)} (kept; start over with: npm start -- --reset)`
+  // Where root's folder is closed to the account that runs PostgreSQL, the database is elsewhere.
+  const inside = data.postgres.dataDir.startsWith(data.path)
+  const more = inside ? '' : ` and ${data.postgres.dataDir}`
+  return `${pathFrom(data.path, env)}${more} (kept; start over with: npm start -- --reset)`
 }
 
 /** As the person in front of the terminal would write it; npm changes the folder, and says from where. */

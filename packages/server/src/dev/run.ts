@@ -4,6 +4,7 @@
  */
 import { migrate, type Worker } from 'hermod'
 import type { Config } from '../config.ts'
+import { watchWorkspace } from '../documents/workspace/watch.ts'
 import { createLog } from '../log.ts'
 import { migrateServer } from '../migrate.ts'
 import { type RunningServer, startServer } from '../serve.ts'
@@ -44,6 +45,11 @@ export async function startDev(
   await stages.start(
     'worker',
     () => startWorker(server),
+    (it) => it.stop(),
+  )
+  await stages.start(
+    'workspace',
+    async () => watchWorkspace(server.platform, { everyMs: 10_000 }),
     (it) => it.stop(),
   )
   const demo = await stages.start('demo', () => openDemo(server, data, options.demo))

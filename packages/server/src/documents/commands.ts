@@ -102,7 +102,7 @@ export interface Target {
 
 /** Locks and reads what the caller may see, at the version they saw. */
 export async function openTarget(tx: Tx, actor: Actor, target: Target): Promise<Opened> {
-  const opened = await openDocument(tx, actor, target.id)
+  const opened = await openDocument(tx, actor, target.id, target.seen)
   rules.assertSees(opened?.document, actor)
   if (opened === undefined || isDraft(opened.document) !== (target.kind === 'draft')) {
     throw wrongKind(target)
@@ -243,7 +243,7 @@ export async function publish(
   actor: Actor,
   { id, seen }: Pick<Target, 'id' | 'seen'>,
 ): Promise<Document> {
-  const opened = await openDocument(tx, actor, id)
+  const opened = await openDocument(tx, actor, id, seen)
   rules.assertSees(opened?.document, actor)
   const { document: before, at, logId, by } = opened as Opened
   rules.assertOwns(before, actor, 'publish it')

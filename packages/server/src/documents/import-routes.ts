@@ -19,7 +19,8 @@ import {
   importStates,
   maySeeImport,
 } from './import-record.ts'
-import { type Counted, checkImport, writeImport } from './import-run.ts'
+import { checkImport, writeImport } from './import-run.ts'
+import { checkViewOf, importRefused, viewOf } from './import-view.ts'
 import { documentId, idParams, keyHeader, orNull, time } from './schemas.ts'
 
 const mediaTypes: Readonly<Record<string, ImportFormat>> = {
@@ -237,29 +238,5 @@ function isAsync({ headers }: FastifyRequest): boolean {
 
 function answerWith(reply: FastifyReply, record: ImportRecord): FastifyReply {
   if (record.state !== 'failed') return reply.code(201).send(viewOf(record))
-  throw refusalOf(record)
-}
-
-export function refusalOf({ id, reason, total, failed, errors }: ImportRecord): Problem {
-  return new Problem('HMD_IMPORT_REFUSED', reason ?? 'Nothing was imported.', {
-    errors: errors.map(({ row, pointer, detail }) => ({
-      pointer: `row ${row} ${pointer}`,
-      detail,
-    })),
-    facts: { import: id, rows: { total, failed } },
-  })
-}
-
-export function viewOf(record: ImportRecord): object {
-  const { id, state, mode, total, done, imported, failed, errors, reason } = record
-  const { startedAt, endedAt } = record
-  const times = { startedAt: startedAt.toISOString(), endedAt: endedAt?.toISOString() ?? null }
-  return {
-    ...{ id, state, mode, rows: { total, done, imported, failed }, errors, reason },
-    ...times,
-  }
-}
-
-export function checkViewOf({ rows: total }: Received, { imported, failed, errors }: Counted) {
-  return { dryRun: true as const, rows: { total, done: total, imported, failed }, errors }
+  throw importRefused(record)
 }

@@ -6,7 +6,7 @@ import { type DocumentRow, documentOf } from './rows.ts'
 
 const OPEN = `select d.*, clock_timestamp() as opened_at, nextval('hermod.document_modification_log_id_seq') as log_id,
     (select p.display_name from hermod.person p where p.id = $2) as actor_name
-  from hermod.open_document($1) d`
+  from hermod.open_document($1, $3) d`
 
 export interface Opened {
   readonly document: Document
@@ -17,14 +17,16 @@ export interface Opened {
   readonly by: PersonRef | null
 }
 
+/** Locked, unless the caller saw another version: then `assertVersion` refuses what is returned. */
 export async function openDocument(
   tx: Tx,
   { personId }: Pick<Actor, 'personId'>,
   id: string,
+  seen?: string,
 ): Promise<Opened | undefined> {
   const { rows } = await tx.query<
     DocumentRow & { opened_at: Date; log_id: string; actor_name: string | null }
-  >(OPEN, [id, personId])
+  >(OPEN, [id, personId, seen ?? null])
   const [row] = rows
   if (row === undefined) return undefined
   const { opened_at: at, log_id: logId, actor_name: name } = row

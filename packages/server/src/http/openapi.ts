@@ -38,6 +38,8 @@ export async function serveOpenApi(app: FastifyInstance): Promise<void> {
   problemPage(app)
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    uiConfig: { url: '/openapi.json', deepLinking: true, validatorUrl: null },
+    // Without the bar on top: it offers to load documents from elsewhere.
+    uiConfig: { layout: 'BaseLayout', deepLinking: true, validatorUrl: null },
+    theme: { title: 'Hermod: the API' },
   })
 }

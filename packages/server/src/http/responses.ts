@@ -35,10 +35,16 @@ export function answers<T extends Readonly<Record<number, TSchema>>>(
 }
 
 function problemResponse(status: ProblemStatus): object {
-  const titles = Object.values(problemCatalogue).filter(([known]) => known === status)
+  const known = Object.entries(problemCatalogue).filter(([, [its]]) => its === status)
+  const [[code, [, title]] = ['', ['', '']]] = known
+  const example = {
+    ...{ type: `/docs/problems#${code.toLowerCase()}`, title, status },
+    ...{ detail: 'What is wrong, and what to do about it.', instance: '/api/v2/…' },
+    ...{ code, requestId: '0b7c5a52-3f0e-4a58-9d0c-6f4b1a2c9e11' },
+  }
   return {
-    description: titles.map(([, title]) => title).join(' · '),
-    content: { 'application/problem+json': { schema: { $ref: 'Problem#' } } },
+    description: known.map(([, [, title]]) => title).join(' · '),
+    content: { 'application/problem+json': { schema: { $ref: 'Problem#' }, example } },
   }
 }
 

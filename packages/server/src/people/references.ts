@@ -51,6 +51,7 @@ export const keptColumns: Readonly<Record<string, string>> = {
   'api_token.person_id': 'the tokens of both are revoked, so they stay where they were',
   'api_token.created_by': 'history: who made it, then',
   'api_token.revoked_by': 'history: who did it, then',
+  'import.actor_id': 'history: who imported it, then',
   'document_modification_log.modified_by_person_id': 'history; followed when read',
   'document_modification_log.visible_to': 'history; read with everybody a person has been',
 }

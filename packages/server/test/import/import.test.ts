@@ -1,6 +1,7 @@
 // Bulk import over HTTP: all or nothing, best effort, repeats, cut connections, and everything that
 // was imported is found.
 
+import { readdir, readlink } from 'node:fs/promises'
 import { request as httpRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -93,8 +94,9 @@ describe('all or nothing', () => {
       ...{ modification_type: 'created', command: 'createDocument', linked: true },
       api_endpoint: 'POST /api/v2/imports',
     })
-    await server.work()
+    const worker = await server.work()
     await server.caughtUp()
+    await worker.stop()
     const found = async (index: string, as: string) =>
       (await server.ask('GET', `/api/v2/search?index=${index}&limit=1`, { as })).json().total
     expect(await server.platform.search.count('documents')).toBe(450)
@@ -105,22 +107,22 @@ describe('all or nothing', () => {
 
   it('one wrong row in the middle: nothing is written, and every wrong row is named', async () => {
     const before = await counts()
-    const rows = many(1_200, (n) => {
-      if (n === 700) return { owners: ['nobody@example.org'] }
-      if (n === 1_100) return { workspaceProvider: 'google' }
+    const rows = many(700, (n) => {
+      if (n === 300) return { owners: ['nobody@example.org'] }
+      if (n === 650) return { workspaceProvider: 'google' }
       return {}
     })
     const answer = await send({ rows })
     expect(answer.statusCode).toBe(422)
     expect(answer.json()).toMatchObject({
-      ...{ code: 'HMD_IMPORT_REFUSED', rows: { total: 1_200, failed: 2 } },
+      ...{ code: 'HMD_IMPORT_REFUSED', rows: { total: 700, failed: 2 } },
       errors: [
         {
-          ...{ pointer: 'row 700 /owners/0' },
+          ...{ pointer: 'row 300 /owners/0' },
           detail: 'names nobody with the verified address nobody@example.org',
         },
         {
-          pointer: 'row 1100 /providerFileId',
+          pointer: 'row 650 /providerFileId',
           detail: 'is missing: a google document has a file there',
         },
       ],
@@ -132,9 +134,8 @@ describe('all or nothing', () => {
     expect(kept.json()).toMatchObject({ state: 'failed', rows: { imported: 0, failed: 2 } })
   })
 
-  it('a row that the database refuses is found among hundreds', async () => {
+  it('a row that breaks a rule about people is found among hundreds', async () => {
     const before = await counts()
-    // Passes the schema, not the event: the payload of one is nested by nobody, but its people overlap.
     const rows = many(300, (n) =>
       n === 137 ? { owners: ['ada@example.org'], approvers: ['ada@example.org'] } : {},
     )
@@ -197,10 +198,10 @@ describe('best effort', () => {
        create trigger refuse before insert on hermod.document for each row when (new.title ~ '^Refused') execute function refuse()`,
     )
     try {
-      const rows = many(600, (n) => ([33, 34, 577].includes(n) ? { title: `Refused ${n}` } : {}))
+      const rows = many(520, (n) => ([33, 34, 510].includes(n) ? { title: `Refused ${n}` } : {}))
       const some = await send({ rows, query: '?mode=best-effort' })
-      expect(some.json()).toMatchObject({ rows: { imported: 597, failed: 3 } })
-      expect(some.json().errors.map((error: { row: number }) => error.row)).toEqual([33, 34, 577])
+      expect(some.json()).toMatchObject({ rows: { imported: 517, failed: 3 } })
+      expect(some.json().errors.map((error: { row: number }) => error.row)).toEqual([33, 34, 510])
       const before = await counts()
       const none = await send({ rows })
       expect(none.json()).toMatchObject({ code: 'HMD_IMPORT_REFUSED', rows: { failed: 3 } })
@@ -211,12 +212,12 @@ describe('best effort', () => {
   })
 
   it('goes on where a dead process stopped, when it is sent again', async () => {
-    const rows = many(1_300, () => ({ product: 'Resumed' }))
+    const rows = many(700, () => ({ product: 'Resumed' }))
     const key = newKey()
     await server.db.query(
       `create function die() returns trigger language plpgsql as $$ begin
          raise exception 'gone' using errcode = '57P01'; end $$;
-       create trigger die before insert on hermod.document for each row when (new.title = 'Document 1200') execute function die()`,
+       create trigger die before insert on hermod.document for each row when (new.title = 'Document 600') execute function die()`,
     )
     const died = await send({ rows, key, query: '?mode=best-effort' })
     expect(died.statusCode).toBe(503)
@@ -229,11 +230,11 @@ describe('best effort', () => {
       [key],
     )
     const again = await send({ rows, key, query: '?mode=best-effort' })
-    expect(again.json()).toMatchObject({ state: 'succeeded', rows: { imported: 1_300, failed: 0 } })
+    expect(again.json()).toMatchObject({ state: 'succeeded', rows: { imported: 700, failed: 0 } })
     const [found] = await server.db.query(
       `select count(*)::int as count, count(distinct title)::int as titles, max(doc_number) from hermod.document where product = 'Resumed'`,
     )
-    expect(found).toEqual({ count: 1_300, titles: 1_300, max: 1_300 })
+    expect(found).toEqual({ count: 700, titles: 700, max: 700 })
   })
 })
 
@@ -270,7 +271,7 @@ describe('repeats', () => {
     )
   })
 
-  it('five at once with one key import once', async () => {
+  it('four at once with one key import once', async () => {
     const sent = { rows: many(40, () => ({ product: 'Once' })), key: newKey() }
     const answers = await Promise.all(Array.from({ length: 4 }, () => send(sent)))
     expect(answers.filter(({ statusCode }) => statusCode === 201).length).toBeGreaterThan(0)
@@ -317,7 +318,7 @@ describe('CSV', () => {
     ['a column twice', 'title,Title,docType,product\n', 400, /title is there twice/],
     ['semicolons', 'title;docType;product\na;b;c\n', 400, /separated by commas/],
     ['UTF-16', Buffer.from('\ufefftitle,docType,product\n', 'utf16le'), 400, /UTF-8/],
-    ['a short row', 'title,docType,product\na,b\n', 422, /row 1 \/ has 2 fields, the header has 3/],
+    ['a short row', 'title,docType,product\na,b\n', 422, /has 2 fields, the header has 3/],
     ['an open quote', 'title,docType,product\n"a,b,c\n', 422, /never closed/],
     ['a title too long', `title,docType,product\n${'x'.repeat(501)},b,c\n`, 422, /row 1 \/title/],
   ]
@@ -462,17 +463,18 @@ describe('a connection cut in the middle', () => {
         .map((one) => `${JSON.stringify(one)}\n`)
         .join('')
       await new Promise((resolve) => sent.write(text, resolve))
-      const seen = await spools()
+      await eventually(async () => !isLinux || (await spools()) === 1)
       sent.destroy()
-      await eventually(async () => (await spools()) < seen || (await spools()) === 0)
+      await eventually(async () => (await spools()) === 0)
       expect(await counts()).toEqual(before)
       expect(await server.db.query('select count(*)::int from hermod.import')).toEqual([imports])
     })
   }
 
-  /** Files of imports this process holds open. */
+  const isLinux = process.platform === 'linux'
+
+  /** Files of imports this process holds open; elsewhere they cannot be counted. */
   async function spools(): Promise<number> {
-    const { readdir, readlink } = await import('node:fs/promises')
     const open = await readdir('/proc/self/fd').catch(() => [])
     const links = await Promise.all(
       open.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),

@@ -2,9 +2,9 @@
  * A search index as a destination: events become the final states of documents, one list of upserts
  * and one of deletions. The version of a document is the event's position.
  */
-import { callable, checkOptions, having, optional, text } from '../../check-options.ts'
+import { callable, checkOptions, optional, text } from '../../check-options.ts'
 import type { OutboxEvent } from '../../event.ts'
-import { delivered, type Outcome, rejected, type Sink, superseded } from '../sink.ts'
+import { delivered, type Outcome, rejected, retry, type Sink, superseded } from '../sink.ts'
 import { checkIndexName } from './check-definition.ts'
 import type { Deletion, SearchEngine, Upsert } from './engine.ts'
 
@@ -36,7 +36,6 @@ export interface SearchSink extends Sink {
 
 export function searchSink(engine: SearchEngine, given: SearchSinkOptions): SearchSink {
   const options = checkOptions('searchSink', given, optionSpec)
-  having<SearchEngine>(['upsert', 'delete'], 'must be a search engine').read(engine, 'engine', [])
   checkIndexName(options.index)
   return {
     name: options.name ?? `search:${options.index}`,
@@ -83,10 +82,19 @@ class Delivery {
 
   #groups(events: readonly OutboxEvent[]): Group[] {
     const groups = new Map<string, Group>()
+    const failed = new Set<string>()
     events.forEach((event, at) => {
+      const aggregate = `${event.aggregateType} ${event.aggregateId}`
+      if (failed.has(aggregate)) {
+        this.#outcomes[at] = retry({ code: 'BEHIND', message: 'an earlier event of it failed' })
+        return
+      }
       const id = this.#try(at, () => this.#options.id?.(event) ?? event.aggregateId)
       const operation = this.#try(at, () => this.#operation(event))
-      if (id === undefined || operation === undefined) return
+      if (id === undefined || operation === undefined) {
+        failed.add(aggregate)
+        return
+      }
       if (operation === 'skip') {
         this.#outcomes[at] = delivered()
         return

@@ -34,7 +34,7 @@ export function actorOfShell({ name }: Given, now: Date): Actor {
 }
 
 /** A container may have no name for its user. */
-function userName(): string {
+export function userName(): string {
   try {
     return userInfo().username.replace(/[^\w.-]/g, '_') || 'unknown'
   } catch {

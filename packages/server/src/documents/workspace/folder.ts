@@ -55,6 +55,12 @@ export class WorkspaceFolder {
     return folder
   }
 
+  /** Undefined until somebody has put the first file there. */
+  static async openExisting(path: string): Promise<WorkspaceFolder | undefined> {
+    const own = await lstat(join(path, '.hermod')).catch(missing)
+    return own === undefined ? undefined : WorkspaceFolder.open(path)
+  }
+
   /** An unmounted disk looks like an empty folder; ours is never empty. */
   async assertThere(): Promise<void> {
     const own = await lstat(this.ownPath).catch(() => undefined)

@@ -49,7 +49,8 @@ export function watchWorkspace(
     platform.log.warn({ code: 'workspace.unreadable', ...errorFields(error) })
 
   const scan = async (names?: readonly string[]) => {
-    folder ??= await WorkspaceFolder.open(platform.config.workspace.folder)
+    folder ??= await WorkspaceFolder.openExisting(platform.config.workspace.folder)
+    if (folder === undefined) return
     watcher ??= hints(folder.path, hint)
     const report = await scanWorkspace(platform, folder, {
       ...{ settleMs, seen },
