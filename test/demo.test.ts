@@ -1,5 +1,5 @@
-// `npm start` as a newcomer meets it: what it prints, that nothing is lost over an outage, that it
-// stops when told to, resumes what it kept (also after kill -9), and leaves nothing running.
+// The engine's demo (examples/demo): what it prints, that nothing is lost over an outage, that it stops
+// when told to, resumes what it kept (also after kill -9), and leaves nothing running.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -51,7 +51,7 @@ async function answers(port: number): Promise<boolean> {
 const ended = (port: number) =>
   eventually(async () => !(await answers(port)), { what: `port ${port} to be closed` })
 
-describe('npm start', () => {
+describe('the demo of the engine', () => {
   it('shows what flows, survives an outage without dead letters, and leaves nothing', async () => {
     const demo = start('--ephemeral', '--seconds', '3', '--outage', '1', '--rate', '50')
     expect(await exitCode(demo)).toBe(0)

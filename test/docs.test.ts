@@ -31,6 +31,7 @@ const ways: Record<string, string> = {
   'hermod/sinks': source('sinks/index.ts'),
   'hermod/sinks/search': source('sinks/search/index.ts'),
   'hermod/sinks/search/postgres': source('sinks/search/postgres.ts'),
+  'hermod-server': join(rootPath, 'packages/server/src/index.ts'),
   pg: join(rootPath, 'test/docs/stand-in-pg.ts'),
   vitest: join(rootPath, 'test/docs/stand-in-vitest.ts'),
   '#run': join(rootPath, 'test/docs/run.ts'),

@@ -1,10 +1,10 @@
-// What may be said after `npm start --`: read once, refused with a sentence when it makes no sense.
+// What may be said to the demo: read once, refused with a sentence when it makes no sense.
 
 import { parseArgs } from 'node:util'
 
-const help = `npm start -- [options]
+const help = `node examples/demo/main.mjs [options]
 
-  --data DIR     keep the data in DIR (default ./.hermod)
+  --data DIR     keep the data in DIR (default ./.hermod/engine)
   --ephemeral    keep nothing: a temporary folder, deleted on exit
   --reset        delete what was kept first
   --rate N       transactions per second (default 5)
@@ -30,7 +30,7 @@ export function readArguments(args) {
     end('--ephemeral keeps nothing: it goes with neither --data nor --reset.', 2)
   }
   return {
-    data: given.data ?? '.hermod',
+    data: given.data ?? '.hermod/engine',
     ephemeral: given.ephemeral ?? false,
     reset: given.reset ?? false,
     rate: number('rate', given.rate ?? '5', 1_000),

@@ -1,5 +1,5 @@
-// `npm start` until the server exists: an embedded PostgreSQL, a producer, a worker with two
-// subscriptions, and one line of what flows. Ctrl-C ends all of it.
+// The engine alone: an embedded PostgreSQL, a producer, a worker with two subscriptions, and one line
+// of what flows. Ctrl-C ends all of it. Run it with `node examples/demo/main.mjs` after `npm run build`.
 
 import { existsSync } from 'node:fs'
 import { relative } from 'node:path'
@@ -77,7 +77,7 @@ function introduce(postgres, seconds) {
   const where = folder.startsWith('..') ? postgres.dataDir : `./${folder}`
   const kept = options.ephemeral
     ? `${postgres.dataDir} (will be deleted on exit)`
-    : `${where} (kept; start over with: npm start -- --reset)`
+    : `${where} (kept; start over with: --reset)`
   screen.say(`Hermod ${version}  ready in ${seconds.toFixed(1)} s
 
   Producer   ${options.rate} transactions per second change rows and emit events; every tenth rolls back
@@ -99,7 +99,7 @@ function nodeHint() {
 function nextSteps(url) {
   const outage = screen.terminal
     ? 'press o                       search goes away, and comes back'
-    : 'npm start -- --outage 5       search is away for 5 s, nothing is lost'
+    : '--outage 5                    search is away for 5 s, nothing is lost'
   const guide = 'docs/guides/first-event.md    the same in your own program'
   const command = statusCommand()
   return [outage, `DATABASE_URL=${url} ${command}`, guide]

@@ -2,8 +2,9 @@
 import { createOutbox } from 'hermod'
 import { postgresSearch } from 'hermod/sinks/search/postgres'
 import pg from 'pg'
-import { type Logger, pino } from 'pino'
+import type { Logger } from 'pino'
 import type { Config } from './config.ts'
+import { createLog } from './log.ts'
 import type { Platform } from './platform.ts'
 
 export interface PlatformParts {
@@ -17,7 +18,7 @@ export interface OpenPlatform extends Platform {
 }
 
 export function createPlatform(config: Config, parts: PlatformParts = {}): OpenPlatform {
-  const log = parts.log ?? pino({ level: config.logLevel })
+  const log = parts.log ?? createLog(config.logLevel)
   const pool = poolOf(config.databaseUrl, parts.poolMax ?? 20, log)
   const outbox = createOutbox({ pool })
   const search = postgresSearch({ connectionString: config.searchDatabaseUrl })

@@ -45,7 +45,8 @@ describe('without a database', () => {
     const all = await hermod([])
     expect(all).toMatchObject({ code: 0, err: '' })
     const names = [...all.out.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map((match) => match[1])
-    expect(names).toEqual([
+    // Where the server is installed, its commands follow.
+    expect(names.slice(0, 8)).toEqual([
       'migrate',
       'work',
       'status',

@@ -12,6 +12,8 @@ import { isFree } from './free-port.ts'
 import type { DevOptions } from './options.ts'
 
 const usualDatabasePort = 54321
+/** Everything we ever put there; nothing else is deleted. */
+const ours = ['ready', 'postgres', 'documents', 'secret', 'header', 'demo.json', 'demo.json.new']
 
 export interface DataFolder {
   readonly path: string
@@ -22,6 +24,8 @@ export interface DataFolder {
   readonly secret: string
   /** Holds one header line, for `curl -H @file`. */
   readonly headerFile: string
+  /** What the demo wrote. */
+  readonly demoFile: string
   /** Stops the database; deletes everything where nothing is kept. */
   close(): Promise<void>
 }
@@ -31,7 +35,9 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
   const path = ephemeral ? await mkdtemp(join(tmpdir(), 'hermod-dev-')) : resolve(options.data)
   const ready = join(path, 'ready')
   const database = join(path, 'postgres')
-  if (reset || !existsSync(ready)) await deleteAll(path, database)
+  if (reset || !existsSync(ready)) {
+    await deleteAll(path, existsSync(ready) ? await readFile(ready, 'utf8') : database)
+  }
   const fresh = !existsSync(ready)
   await mkdir(join(path, 'documents'), { recursive: true })
   const port = (await isFree(usualDatabasePort)) ? usualDatabasePort : undefined
@@ -39,11 +45,12 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
     ...{ durable: !ephemeral, ...(port !== undefined && { port }) },
     ...(!ephemeral && { dataDir: database }),
   })
-  await writeFile(ready, '')
+  // Its real place: where root's folder is closed to the account that runs it, it is elsewhere.
+  await writeFile(ready, postgres.dataDir)
   return {
     ...{ path, fresh, postgres, documents: join(path, 'documents') },
     secret: await keptSecret(join(path, 'secret')),
-    headerFile: join(path, 'header'),
+    ...{ headerFile: join(path, 'header'), demoFile: join(path, 'demo.json') },
     close: async () => {
       if (!ephemeral) return postgres.stop()
       await postgres.destroy()
@@ -52,15 +59,14 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
   }
 }
 
-/** Opened once more, so that a server still running in there ends, and nothing else is deleted. */
+/** A server that may still run in there is taken over first, so that it ends. */
 async function deleteAll(path: string, database: string): Promise<void> {
-  if (existsSync(database)) {
+  if (existsSync(join(database, 'postmaster.pid'))) {
     const old = await startPostgres({ dataDir: database }).catch(() => undefined)
     await old?.destroy()
   }
-  for (const name of ['ready', 'postgres', 'documents', 'secret', 'header']) {
-    await rm(join(path, name), { recursive: true, force: true })
-  }
+  await rm(database, { recursive: true, force: true })
+  for (const name of ours) await rm(join(path, name), { recursive: true, force: true })
 }
 
 async function keptSecret(file: string): Promise<string> {

@@ -3,7 +3,7 @@ import { demoPeople } from '../access/development.ts'
 
 export interface Asking {
   readonly body?: unknown
-  /** If-Match. */
+  /** If-Match: the version that was read; left out, any. */
   readonly version?: string
   /** Idempotency-Key: a repetition changes nothing. */
   readonly key?: string
@@ -32,7 +32,7 @@ export function demoClient(url: string): DemoClient {
     const headers = {
       authorization: `Bearer ${await token(person)}`,
       ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...(version !== undefined && { 'if-match': `"${version}"` }),
+      'if-match': version === undefined ? '*' : `"${version}"`,
       ...(key !== undefined && { 'idempotency-key': `"${key}"` }),
     }
     const answer = await fetch(url + pathOf(path), {

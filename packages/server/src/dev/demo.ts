@@ -4,7 +4,6 @@
  */
 import { existsSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { RunningServer } from '../serve.ts'
 import type { DataFolder } from './data-folder.ts'
 import { type DemoClient, demoClient, demoNames } from './demo-client.ts'
@@ -32,7 +31,7 @@ export async function openDemo(
   const header = `Authorization: Bearer ${await client.token('ada')}\n`
   await writeFile(data.headerFile, header, { mode: 0o600 })
   if (!wanted) return { client, documents: [] }
-  const kept = join(data.path, 'demo.json')
+  const kept = data.demoFile
   if (existsSync(kept)) {
     return { client, documents: JSON.parse(await readFile(kept, 'utf8')) as DemoRecord[] }
   }
@@ -56,11 +55,6 @@ async function meet(client: DemoClient, pool: RunningServer['platform']['pool'])
   return new Map(rows.map(({ id, name }) => [name, id]))
 }
 
-interface Versioned {
-  readonly id: string
-  readonly version: string
-}
-
 async function write(
   client: DemoClient,
   people: People,
@@ -70,20 +64,16 @@ async function write(
   const ids = (names: readonly string[]) => names.map((name) => people.get(name) ?? '')
   const body = { ...fields, contributors: ids(contributors), approvers: ids(approvers) }
   const key = (step: string) => `demo-${slug}-${step}`
-  const { id } = await client.ask<Versioned>(owner, 'POST', '/drafts', { body, key: key('draft') })
-  if (document.published) {
-    const { version } = await client.ask<Versioned>(owner, 'GET', `/drafts/${id}`)
-    await client.ask(owner, 'POST', `/reviews/${id}`, { version, key: key('review') })
-  }
+  const { id } = await client.ask<{ readonly id: string }>(owner, 'POST', '/drafts', {
+    ...{ body, key: key('draft') },
+  })
+  if (document.published) await client.ask(owner, 'POST', `/reviews/${id}`, { key: key('review') })
   for (const name of approved) {
-    const { version } = await client.ask<Versioned>(name, 'GET', `/documents/${id}`)
-    const options = { version, body: { comment: 'Looks good.' }, key: key(`approval-${name}`) }
-    await client.ask(name, 'POST', `/approvals/${id}`, options)
+    const verdict = { body: { comment: 'Looks good.' }, key: key(`approval-${name}`) }
+    await client.ask(name, 'POST', `/approvals/${id}`, verdict)
   }
   if (document.obsolete) {
-    const { version } = await client.ask<Versioned>(owner, 'GET', `/documents/${id}`)
-    const change = { version, body: { status: 'Obsolete' } }
-    await client.ask(owner, 'PATCH', `/documents/${id}`, change)
+    await client.ask(owner, 'PATCH', `/documents/${id}`, { body: { status: 'Obsolete' } })
   }
   return { id, slug, owner }
 }

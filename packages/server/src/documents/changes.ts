@@ -16,42 +16,49 @@ export function fieldChanges(
   const from = flat(before)
   const to = flat(after)
   const changes: Record<string, FieldChange> = {}
-  for (const field of new Set([...Object.keys(from), ...Object.keys(to)])) {
-    const [was, is] = [from[field] ?? null, to[field] ?? null]
-    if (JSON.stringify(was) !== JSON.stringify(is)) changes[field] = { from: was, to: is }
+  for (const [field, is] of Object.entries(to)) {
+    const was = from[field] ?? null
+    if (isOther(was, is)) changes[field] = { from: was, to: is }
+  }
+  for (const [field, was] of Object.entries(from)) {
+    if (was !== null && !(field in to)) changes[field] = { from: was, to: null }
   }
   return changes
+}
+
+function isOther(was: unknown, is: unknown): boolean {
+  if (was === is) return false
+  return was === null || is === null || JSON.stringify(was) !== JSON.stringify(is)
 }
 
 /** The fields people know by name; nested ones as `customFields.team`, `approvals.17`. */
 function flat(document: Document | undefined): Record<string, unknown> {
   if (document === undefined) return {}
-  const { title, docType, product, summary, tags, status, content, contentHash } = document
-  const { workspaceProvider, providerFileId, customFields, approvals } = document
-  return {
-    ...{ title, docType, product, status, workspaceProvider, providerFileId },
+  const { summary, content, contentHash } = document
+  const fields: Record<string, unknown> = {
+    title: document.title,
+    docType: document.docType,
+    product: document.product,
+    status: document.status,
+    workspaceProvider: document.workspaceProvider,
+    providerFileId: document.providerFileId,
     docKey: docKeyOf(document),
     summary: summary === '' ? null : summary,
-    tags: listed(tags),
+    tags: listed(document.tags),
     content: content === '' ? null : { hash: contentHash, length: content.length },
     owners: listed(document.owners.map(({ id }) => id)),
     contributors: listed(document.contributors.map(({ id }) => id)),
     approvers: listed(document.approvers.map(({ id }) => id)),
-    ...prefixed('customFields', Object.entries(customFields)),
-    ...prefixed(
-      'approvals',
-      approvals.map(({ personId, decision, comment }) => [personId, { decision, comment }]),
-    ),
   }
+  for (const [name, value] of Object.entries(document.customFields)) {
+    fields[`customFields.${name}`] = value
+  }
+  for (const { personId, decision, comment } of document.approvals) {
+    fields[`approvals.${personId}`] = { decision, comment }
+  }
+  return fields
 }
 
 function listed<T>(values: readonly T[]): readonly T[] | null {
   return values.length === 0 ? null : values
-}
-
-function prefixed(
-  name: string,
-  entries: readonly (readonly [string, unknown])[],
-): Record<string, unknown> {
-  return Object.fromEntries(entries.map(([key, value]) => [`${name}.${key}`, value]))
 }

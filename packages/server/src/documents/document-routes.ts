@@ -5,16 +5,9 @@ import { runCommand } from '../http/command.ts'
 import { answers, nothing } from '../http/responses.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { answerDocument, answerList, answerOne, targetOf } from './answers.ts'
-import {
-  type Creation,
-  createDocument,
-  type Edit,
-  edit,
-  type Replacement,
-  remove,
-  replace,
-} from './commands.ts'
+import { type Creation, createDocument, remove } from './commands.ts'
 import type { CustomFields } from './document.ts'
+import { type Edit, edit, type Replacement, replace } from './edit.ts'
 import * as shape from './schemas.ts'
 
 const tags = ['documents']

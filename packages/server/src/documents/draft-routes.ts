@@ -5,7 +5,8 @@ import { runCommand } from '../http/command.ts'
 import { answers, nothing } from '../http/responses.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { answerDocument, answerList, answerOne, targetOf } from './answers.ts'
-import { type Creation, createDraft, type Edit, edit, remove } from './commands.ts'
+import { type Creation, createDraft, remove } from './commands.ts'
+import { type Edit, edit } from './edit.ts'
 import * as shape from './schemas.ts'
 
 const tags = ['drafts']

@@ -4,6 +4,7 @@ import type { Actor } from '../actor.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { type FieldProblem, Problem } from '../problems.ts'
 import { insertDocuments, type NewDocument } from './create.ts'
+import type { CustomFields } from './document.ts'
 import type { Addresses } from './import-people.ts'
 import type { ImportRow, RowDocument, RowError } from './import-rows.ts'
 import { everybodyIn, knownPeople, type NamedPeople, namedPeople } from './named-people.ts'
@@ -85,19 +86,28 @@ function complete(
       problems.push({ pointer: `/${role}/${place}`, detail: found.detail })
       return []
     }) ?? fallback
-  const people = {
-    owners: unique(ids('owners', personId === null ? [] : [personId])),
-    contributors: unique(ids('contributors', [])),
-    approvers: unique(ids('approvers', [])),
-  }
+  const owners = unique(ids('owners', personId === null ? [] : [personId]))
+  const contributors = unique(ids('contributors', []))
+  const approvers = unique(ids('approvers', []))
   if (problems.length > 0) return { problems }
-  const { createdAt, ...fields } = given
-  const document = {
-    ...{ summary: '', content: '', tags: [], customFields: {}, status: 'In-Review' as const },
-    ...{ ...fields, ...people, workspaceProvider },
+  const { title, docType, product, createdAt } = given
+  const document: NewDocument = {
+    title,
+    docType,
+    product,
+    summary: given.summary ?? '',
+    content: given.content ?? '',
+    tags: given.tags ?? [],
+    customFields: (given.customFields ?? {}) as CustomFields,
+    status: given.status ?? 'In-Review',
+    owners,
+    contributors,
+    approvers,
+    workspaceProvider,
+    ...(providerFileId !== undefined && { providerFileId }),
     ...(createdAt !== undefined && { createdAt: new Date(createdAt) }),
   }
-  return { document: document as NewDocument }
+  return { document }
 }
 
 function fileProblem(provider: string, file: string | undefined): string | undefined {

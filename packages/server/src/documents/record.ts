@@ -42,12 +42,11 @@ export function headersOf(
   { workspaceProvider }: Pick<Document, 'workspaceProvider'>,
   logId?: string,
 ): Record<string, string> {
-  return {
-    ...(personId !== null && { actor: personId }),
-    ...{ identity, endpoint, provider: workspaceProvider },
-    ...(logId !== undefined && { log: logId }),
-    ...(traceparent !== undefined && { traceparent }),
-  }
+  const headers: Record<string, string> = { identity, endpoint, provider: workspaceProvider }
+  if (personId !== null) headers.actor = personId
+  if (logId !== undefined) headers.log = logId
+  if (traceparent !== undefined) headers.traceparent = traceparent
+  return headers
 }
 
 /** The event's id, or undefined where the outbox is turned off. */

@@ -34,6 +34,8 @@ export type App = FastifyInstance
 export interface AppOptions {
   /** How long a body may take to arrive. */
   readonly bodyMs?: number
+  /** A process whose event loop is later than this turns callers away. */
+  readonly loopDelayMaxMs?: number
 }
 
 /** Headers within 15 s; a socket on which nothing moves for two minutes is closed. */
@@ -54,7 +56,7 @@ export async function buildApp(platform: Platform, options: AppOptions = {}): Pr
   rememberMethods(app)
   logRequests(app)
   await secureHeaders(app)
-  await shedLoad(app)
+  await shedLoad(app, options.loopDelayMaxMs ?? 1_000)
   await guard(app, platform, authenticator(platform, development ? [development] : []))
   limitSlowBodies(app, options.bodyMs ?? 30_000)
   await serveOpenApi(app)

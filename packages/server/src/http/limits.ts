@@ -8,7 +8,7 @@ import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Config } from '../config.ts'
 import { Problem } from '../problems.ts'
 
-/** Share of `limits.perMinute` that a bucket allows: with 600 a minute, 10 imports and 30 sign-ins. */
+/** Share of `limits.perMinute` that a bucket allows: with 1,200 a minute, 20 imports and 60 sign-ins. */
 const shares = { import: 1 / 60, signIn: 1 / 20 }
 
 export type Bucket = keyof typeof shares
@@ -23,7 +23,6 @@ declare module 'fastify' {
 }
 
 const windowMs = 60_000
-const eventLoopDelayMaxMs = 1_000
 /** What compiling every schema at the start cost says nothing about load. */
 const settleMs = 3_000
 
@@ -63,13 +62,13 @@ export function tooMany(max: number, ttlMs: number): Problem {
 }
 
 /** Health checks are always answered: a busy process is not a dead one. */
-export async function shedLoad(app: FastifyInstance): Promise<void> {
+export async function shedLoad(app: FastifyInstance, loopDelayMaxMs: number): Promise<void> {
   let readyMs = Number.POSITIVE_INFINITY
   app.addHook('onReady', async () => {
     readyMs = performance.now()
   })
   await app.register(underPressure, {
-    maxEventLoopDelay: eventLoopDelayMaxMs,
+    maxEventLoopDelay: loopDelayMaxMs,
     pressureHandler: async ({ url }) => {
       if (url.startsWith('/healthz') || url.startsWith('/readyz')) return
       if (performance.now() - readyMs < settleMs) return

@@ -1,6 +1,7 @@
 /** Where the `type` of every problem leads: one page, made of the catalogue. */
 import type { FastifyInstance } from 'fastify'
-import { problemCatalogue } from '../problems.ts'
+import { type ProblemCode, problemCatalogue } from '../problems.ts'
+import { problemAdvice } from './problem-advice.ts'
 
 const style = `:root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -17,10 +18,11 @@ export function problemPage(app: FastifyInstance): void {
 }
 
 function pageOf(): string {
-  const rows = Object.entries(problemCatalogue).map(
-    ([code, [status, title]]) =>
-      `<tr id="${code.toLowerCase()}"><td><code>${code}</code></td><td>${status}</td><td>${title}</td></tr>`,
-  )
+  const rows = Object.entries(problemCatalogue).map(([code, [status, title]]) => {
+    const advice = problemAdvice[code as ProblemCode].replace(/`([^`]+)`/g, '<code>$1</code>')
+    const cells = [`<code>${code}</code>`, status, title, advice]
+    return `<tr id="${code.toLowerCase()}"><td>${cells.join('</td><td>')}</td></tr>`
+  })
   return `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Hermod: problems</title>
@@ -28,7 +30,7 @@ function pageOf(): string {
 <body><h1>Problems</h1>
 <p>Every error of the API is one of these. <code>detail</code> says what is wrong and what to do;
 <code>errors</code> names the fields; <code>requestId</code> finds it in the log.</p>
-<table><thead><tr><th>Code</th><th>Status</th><th>Meaning</th></tr></thead>
+<table><thead><tr><th>Code</th><th>Status</th><th>Meaning</th><th>What to do</th></tr></thead>
 <tbody>
 ${rows.join('\n')}
 </tbody></table>

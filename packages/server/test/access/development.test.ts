@@ -4,7 +4,8 @@ import { demoPeople, developmentIssuer } from '../../src/access/development.ts'
 import type { Config } from '../../src/config.ts'
 import { useServer } from '../support/server.ts'
 
-const server = useServer({ development: true })
+const limits = { bodyBytes: 1_048_576, documentBytes: 4_194_304, perMinute: 1_000 }
+const server = useServer({ development: true, limits })
 const url = '/api/v2/dev/sign-in'
 const signIn = (headers: Record<string, string> = {}, person = 'ada') =>
   server.ask('POST', url, { body: { person }, headers: { host: 'localhost:4400', ...headers } })
@@ -71,6 +72,15 @@ describe('signing in', () => {
     const headers = { host: 'localhost:4400', 'content-type': 'text/plain' }
     const answer = await server.ask('POST', url, { body: '{"person":"ada"}', headers })
     expect(answer.statusCode).toBe(415)
+  })
+})
+
+describe('signing in again and again', () => {
+  it('has a bucket of its own: 50 a minute where 1,000 requests are allowed', async () => {
+    const statuses: number[] = []
+    for (let i = 0; i < 51; i++) statuses.push((await signIn()).statusCode)
+    expect(statuses.at(-1)).toBe(429)
+    expect((await server.ask('GET', '/api/v2/about')).statusCode).toBe(200)
   })
 })
 

@@ -1,6 +1,7 @@
 // API tokens: shown once, kept as a hash, narrowed by scopes and by the role of their person, gone
 // within seconds of being revoked.
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { useServer } from '../support/server.ts'
 
@@ -28,6 +29,17 @@ beforeAll(async () => {
 })
 
 describe('making a token', () => {
+  it('works as docs/operations/access.md shows it', async () => {
+    const page = readFileSync(
+      new URL('../../../../docs/operations/access.md', import.meta.url),
+      'utf8',
+    )
+    const [, method = '', url = '', body = ''] =
+      /```http\n(\w+) (\S+)[\s\S]*?\n\n([\s\S]*?)```/.exec(page) ?? []
+    const answer = await server.ask(method, url, { as: 'ada', body: JSON.parse(body) })
+    expect(answer.statusCode).toBe(201)
+  })
+
   it('shows the secret once and keeps its SHA-256 alone', async () => {
     const answer = await made('ada')
     expect(answer.statusCode).toBe(201)

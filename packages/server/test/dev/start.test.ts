@@ -160,6 +160,11 @@ describe('npm start', { timeout: 120_000 }, () => {
       expect(performance.now() - before).toBeLessThan(3_000)
       expect(second.output()).toMatch(/Stopped in \d+\.\d s/)
       await eventually(() => !isAlive(running), { what: 'the database to be gone' })
+
+      const anew = await start('--port', '0', '--reset', '--no-demo')
+      expect(await paste(linesToTry(anew)[0] ?? '')).toMatchObject({ total: 0 })
+      expect(existsSync(join(folder, '.hermod/demo.json'))).toBe(false)
+      expect(await exit(anew, 'SIGTERM')).toBe(0)
     },
   )
 

@@ -36,6 +36,18 @@ describe('the table of commands', () => {
     expect(consequences.publish.index).toEqual(['index_document', 'delete_draft'])
   })
 
+  it('is what the data model page says', () => {
+    const page = new URL('../../../../docs/reference/data-model.md', import.meta.url)
+    const rows = readFileSync(page, 'utf8').matchAll(
+      /^\| `(\w+)` \| (?:`(\w+)`|–) \| `((?:draft|document)\.\w+)` \| (.*) \|$/gm,
+    )
+    const told = [...rows].map(([, command = '', modification, event, index = '']) => [
+      command,
+      { modification: modification ?? null, event, index: index.replaceAll('`', '').split(', ') },
+    ])
+    expect(Object.fromEntries(told)).toEqual(consequences)
+  })
+
   it('is what the audit trail accepts', () => {
     const sql = readFileSync(
       new URL('../../migrations/0002_documents.sql', import.meta.url),

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { buildApp } from '../../src/http/app.ts'
 import { useServer } from '../support/server.ts'
 
 const limits = { bodyBytes: 1_048_576, documentBytes: 4_194_304, perMinute: 40 }
@@ -190,6 +192,27 @@ describe('too many', () => {
   it('health checks are never refused', async () => {
     for (let i = 0; i < 60; i++) {
       expect((await server.app.inject('/healthz')).statusCode).toBe(200)
+    }
+  })
+})
+
+describe('too late', () => {
+  it('an overloaded process answers 503 with Retry-After, and its health checks', async () => {
+    // Every process is later than this, so the first sample says: overloaded.
+    const app = await buildApp(server.platform, { loopDelayMaxMs: 1e-9 })
+    try {
+      await eventually(
+        async () => {
+          const answer = await app.inject('/api/v2/about')
+          expect([answer.statusCode, answer.json().code]).toEqual([503, 'HMD_UNAVAILABLE'])
+          expect(answer.headers['retry-after']).toBe('5')
+        },
+        { timeoutMs: 10_000, everyMs: 50, what: 'the first sample' },
+      )
+      expect((await app.inject('/healthz')).statusCode).toBe(200)
+      expect((await app.inject('/readyz')).statusCode).toBe(200)
+    } finally {
+      await app.close()
     }
   })
 })

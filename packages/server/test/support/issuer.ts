@@ -3,11 +3,13 @@
 
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
+import { exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import type { Issuer } from '../../src/config.ts'
 
 export interface TestIssuer {
   readonly config: Issuer
+  /** What everybody may know, and some take for a shared secret. */
+  readonly publicKeyPem: string
   /** A token this issuer signs; claims override the usual ones, `undefined` removes one. */
   token(claims: JWTPayload, header?: { alg?: string; kid?: string; typ?: string }): Promise<string>
   close(): Promise<void>
@@ -38,7 +40,8 @@ export async function startIssuer(
       .setProtectedHeader({ alg: 'ES256', kid, typ: 'JWT', ...header })
       .sign(privateKey)
   }
-  return { config, token, close: () => closed(server) }
+  const publicKeyPem = await exportSPKI(publicKey)
+  return { config, publicKeyPem, token, close: () => closed(server) }
 }
 
 async function listen(body: string): Promise<Server> {

@@ -53,11 +53,13 @@ export async function install(session: Session, schema: string): Promise<void> {
   })
 }
 
+/** Asks the catalogue by a snapshot: `to_regclass` may remember that there was no such table. */
 async function isInstalled(session: Session, schema: string): Promise<boolean> {
-  const [found] = await session.rows('select to_regclass($1)::text as name', [
-    `${schema}.installed`,
-  ])
-  if (!found?.name) return false
+  const [found] = await session.rows(
+    `select from pg_class where relname = 'installed' and relnamespace = (select oid from pg_namespace where nspname = $1)`,
+    [schema],
+  )
+  if (found === undefined) return false
   const [row] = await session.rows(`select max(version)::text as version from ${schema}.installed`)
   const version = Number(row?.version ?? 0)
   if (version > VERSION) {
