@@ -681,8 +681,8 @@ function outbox.scan(single boolean, from_lane smallint, after bigint, up_to big
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
   plpgsql volatile -- 1eb7455b69310e33377d77bb12270246
 
-function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean)
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 01f10d9f253f02ba5d66cff0a1797b70
+function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b76e20daa32cc8027d44891fe18e87c2
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24

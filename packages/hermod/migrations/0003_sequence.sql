@@ -189,7 +189,7 @@ end $$;
 
 -- One step. No row back: another session is at it. Safe to call from any number of workers, also behind a pooler.
 create function outbox.sequence(piece integer default 10000)
-returns table (numbered integer, head bigint, more boolean, new_epoch boolean)
+returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
 declare
@@ -276,6 +276,12 @@ begin
   end if;
   -- The end of a window in pieces: what committed since it was opened has not been looked at.
   more := more or last.previous is not null;
+  -- Whom it concerns, where that is few: a worker then reads only these lanes' subscriptions. One probe a lane.
+  if numbered between 1 and 100 then
+    select array_agg(distinct g.lane), array_agg(distinct g.kind) into lanes, kinds
+      from generate_series(0, setting.lanes - 1) i
+     cross join lateral (select l.lane, l.kind from outbox.log l where l.lane = i and l.pos > sequence.head - sequence.numbered limit 100) g;
+  end if;
   return next;
 end $$;
 

@@ -24,7 +24,7 @@ import {
   type WorkerOptions,
   workerOptions,
 } from './options.ts'
-import { wakeOthers } from './worker/sequencer.ts'
+import { tell } from './worker/news.ts'
 import { Worker } from './worker/worker.ts'
 
 type EventOf<D> = D extends DefinedEvents<infer _> ? NewEventOf<D> : NewEvent
@@ -130,7 +130,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     this.#waking = true
     setTimeout(() => {
       this.#waking = false
-      void wakeOthers(this.db, 'committed')
+      void tell(this.db, { what: 'committed' })
     }, 5).unref()
   }
 

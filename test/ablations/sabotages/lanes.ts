@@ -175,10 +175,12 @@ function addDue(`,
         file: 'src/worker/loop.ts',
         find: `  stop(): void {
     this.#stopping = true
+    this.#wake.wake()
   }`,
         replace: `  stop(): void {
     setTimeout(() => {
       this.#stopping = true
+      this.#wake.wake()
     }, 1_000)
   }`,
       },

@@ -9,7 +9,8 @@ export const pieceRows = 10_000
 /** The first piece of a backlog: delivery starts early. */
 export const firstPieceRows = 2_000
 
-const SEQUENCE = `select numbered::text, head::text, more::text, new_epoch::text from outbox.sequence($1)`
+const SEQUENCE = `select numbered::text, head::text, more::text, new_epoch::text,
+  array_to_string(lanes, ',') as lanes, array_to_string(kinds, ',') as kinds from outbox.sequence($1)`
 
 export interface Step {
   readonly numbered: number
@@ -19,6 +20,14 @@ export interface Step {
   readonly more: boolean
   /** The first step on a new timeline: positions moved up, all leases void. */
   readonly newEpoch: boolean
+  /** Whom it concerns; undefined: it may be anybody. */
+  readonly news: News | undefined
+}
+
+/** Where the events of a small step are, and what they are. */
+export interface News {
+  readonly lanes: readonly number[]
+  readonly kinds: readonly number[]
 }
 
 /** Undefined: another session is at it. */
@@ -30,7 +39,12 @@ export async function sequence(db: Database, rows: number = pieceRows): Promise<
     head: BigInt(row.head ?? 0),
     more: row.more === 'true',
     newEpoch: row.new_epoch === 'true',
+    news: row.lanes ? { lanes: numbers(row.lanes), kinds: numbers(row.kinds ?? '') } : undefined,
   }
+}
+
+function numbers(list: string): number[] {
+  return list.split(',').map(Number)
 }
 
 /** Refuses to start where steps would be refused: a standby, a sequence with a cache. */

@@ -53,7 +53,7 @@ export function rehearse({ sink }: ResolvedSubscription, entries: readonly Entry
   return result
 }
 
-export function isUnavailable(outcome: Outcome | 'passed' | undefined): boolean {
+function isUnavailable(outcome: Outcome | 'passed' | undefined): boolean {
   return outcome !== undefined && outcome !== 'passed' && outcome.outcome === 'unavailable'
 }
 
@@ -99,4 +99,13 @@ export function aftermath(
     else if (outcome.outcome === 'rejected') dead.add(aggregateKey(entry))
   }
   return { failed, dead }
+}
+
+/** The first of a lane that is unavailable again and again, while others pass, spends an attempt. */
+export function spendPoison(batches: readonly Batch[], result: Result, passes: number): void {
+  for (const { lane, read: found } of batches) {
+    const entry = [...found.due, ...found.fresh].find((one) => isUnavailable(result.get(one)))
+    if (entry === undefined || !lane.strike(entry.event.position, passes)) continue
+    result.set(entry, { ...(result.get(entry) as Outcome), outcome: 'retry' })
+  }
 }

@@ -57,6 +57,21 @@ export class Breaker {
     await unprobe(this.#station.db, this.#station.subscription.name, this.#prober)
   }
 
+  /** There is nothing to try with: asks the sink itself, where it can be asked. */
+  async askSink(): Promise<void> {
+    const { sink, ledger, name, callMs } = this.#station.subscription
+    if (sink.probe === undefined && !ledger) return
+    if (!(await this.mayProbe())) return
+    try {
+      const signal = AbortSignal.any([this.#station.abort, AbortSignal.timeout(callMs)])
+      await sink.probe?.({ signal, subscription: name })
+      await this.passed()
+    } catch (error) {
+      const says = error instanceof Error ? error.message : String(error)
+      await this.troubled({ cause: 'unavailable', says, afterMs: 0 })
+    }
+  }
+
   #tell(state: 'open' | 'probing' | 'closed', reason?: string): void {
     const { listener, subscription } = this.#station
     notify(listener, 'breaker', { subscription: subscription.name, state, reason })

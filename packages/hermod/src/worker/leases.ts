@@ -11,8 +11,10 @@ import type { Station } from './station.ts'
 
 /** A lane without work is given back after this time. */
 const idleMs = 2_000
-/** While some lanes are held, further ones are looked for this often. */
+/** While some lanes are held, further ones that have work are looked for this often. */
 const claimEveryMs = 50
+/** And this often where nothing says that they have any: somebody may have died. */
+const lookEveryMs = 1_000
 
 /** The claim loops of one subscription in one worker: they share its name as owner. */
 const loopsOf = new WeakMap<Station, Set<Leases>>()
@@ -25,6 +27,8 @@ export class Leases {
   readonly #share: () => number
   #claimedAtMs = Number.NEGATIVE_INFINITY
   #busyAtMs = performance.now()
+  /** A lane that nobody here holds may have work. */
+  #sought = true
 
   constructor(station: Station, share: () => number) {
     this.#station = station
@@ -41,7 +45,17 @@ export class Leases {
   /** There are too many lanes, or it is time to look for more. */
   get unbalanced(): boolean {
     const missing = this.#share() - this.lanes.length
-    return missing < 0 || (missing > 0 && performance.now() - this.#claimedAtMs >= claimEveryMs)
+    const everyMs = this.#sought ? claimEveryMs : lookEveryMs
+    return missing < 0 || (missing > 0 && performance.now() - this.#claimedAtMs >= everyMs)
+  }
+
+  get missing(): boolean {
+    return this.lanes.length < this.#share()
+  }
+
+  /** There may be work in lanes that nobody here holds. */
+  seek(): void {
+    this.#sought = true
   }
 
   busy(): void {
@@ -56,6 +70,7 @@ export class Leases {
     const now = performance.now()
     if (this.lanes.length > 0 && !this.unbalanced) return
     this.#claimedAtMs = now
+    this.#sought = false
     const { db, subscription, owner, leaseMs, listener } = this.#station
     const claimed = await claim(db, subscription, owner, share - this.lanes.length, leaseMs)
     if (claimed.length === 0) return

@@ -4,7 +4,7 @@
  */
 import type { Database, PoolClient } from '../database.ts'
 import { notify, type Listener as Telemetry } from '../telemetry.ts'
-import { channel } from './sequencer.ts'
+import { channel } from './news.ts'
 
 const heartbeatMs = 15_000
 const heartbeatAnswerMs = 5_000

@@ -14,16 +14,15 @@ import { deliver } from '../flow/deliver.ts'
 import { enlist, sending } from '../flow/ledger.ts'
 import { Result } from '../flow/result.ts'
 import { type Settlement, settle, settlement } from '../flow/settle.ts'
-import type { Outcome } from '../sinks/outcome.ts'
 import { notify } from '../telemetry.ts'
 import {
   aftermath,
   type Batch,
-  isUnavailable,
   moved,
   oneOf,
   passedIn,
   rehearse,
+  spendPoison,
   toSend,
   troubleIn,
 } from './batch.ts'
@@ -33,6 +32,7 @@ import { Leases } from './leases.ts'
 import { tellCall, tellRetries } from './report.ts'
 import { nextDelayMs } from './retry.ts'
 import type { Station } from './station.ts'
+import { Wake } from './wake.ts'
 
 const errorPauseMs = 1_000
 /** A call must end this long before its lease. */
@@ -50,11 +50,14 @@ export class Loop {
   readonly #station: Station
   readonly #leases: Leases
   readonly #breaker: Breaker
+  readonly #wake = new Wake()
   #settling: Promise<void> = Promise.resolve()
   #next: Promise<Batch[] | undefined> | undefined
   #doubt = false
   #count: number
   #turns = 0
+  /** The last read of all lanes met no limit: more comes with the next news. */
+  #sated = false
   #stopping = false
   #nothingToProbe = false
   #errorsInRow = 0
@@ -66,8 +69,20 @@ export class Loop {
     this.#count = station.subscription.batch.count
   }
 
+  get lanes(): readonly number[] {
+    return this.#leases.lanes.map(({ lane }) => lane)
+  }
+
+  /** Something is in these lanes (anywhere, when left out); `free`: in one that nobody here holds. */
+  hear(lanes: readonly number[] | undefined, free: boolean): void {
+    if (free) this.#leases.seek()
+    const concerned = lanes === undefined || this.lanes.some((lane) => lanes.includes(lane))
+    if (concerned || (free && this.#leases.missing)) this.#wake.wake()
+  }
+
   stop(): void {
     this.#stopping = true
+    this.#wake.wake()
   }
 
   /** Until stopped; then lanes are given back. */
@@ -75,8 +90,13 @@ export class Loop {
     const keeper = setInterval(() => this.#leases.keep().catch(() => {}), this.#station.leaseMs / 6)
     try {
       while (!this.#stopping) {
-        const seen = this.#station.wake.count
-        if (!(await this.#safely(() => this.turn()))) await this.#rest(seen)
+        const seen = this.#wake.count
+        const { pollMs, busyPollMs } = this.#station
+        this.#sated = false
+        const worked = await this.#safely(() => this.turn())
+        if (!worked) await this.#rest(seen, pollMs)
+        // Reading again at once would mostly find nothing: half of the reads at a moderate pace.
+        else if (this.#sated && this.#next === undefined) await this.#rest(seen, busyPollMs)
       }
     } finally {
       clearInterval(keeper)
@@ -168,23 +188,8 @@ export class Loop {
     const passing = batches.filter(moved)
     if (passing.length > 0) return this.#process(passing)
     this.#nothingToProbe = true
-    await this.#probeEmpty()
+    await this.#breaker.askSink()
     return false
-  }
-
-  /** There is nothing to try with: ask the sink itself, where it can be asked. */
-  async #probeEmpty(): Promise<void> {
-    const { sink, ledger, name, callMs } = this.#station.subscription
-    if (sink.probe === undefined && !ledger) return
-    if (!(await this.#breaker.mayProbe())) return
-    try {
-      const signal = AbortSignal.any([this.#station.abort, AbortSignal.timeout(callMs)])
-      await sink.probe?.({ signal, subscription: name })
-      await this.#breaker.passed()
-    } catch (error) {
-      const says = error instanceof Error ? error.message : String(error)
-      await this.#breaker.troubled({ cause: 'unavailable', says, afterMs: 0 })
-    }
   }
 
   #lanesToRead(probing: boolean): HeldLane[] {
@@ -235,6 +240,8 @@ export class Loop {
     const entries = batches.flatMap((batch) => toSend(batch, known))
     if (entries.length === 0 && known.size === 0 && !batches.some(moved)) return false
     this.#leases.busy()
+    const whole = this.#count > 1 && given.length === this.#leases.lanes.length
+    this.#sated = whole && !given.some(({ read: { more } }) => more)
     for (const { lane, read: found } of batches) {
       lane.begin(found)
       if (found.through > lane.ahead) lane.ahead = found.through
@@ -293,7 +300,7 @@ export class Loop {
 
   async #finish(round: Round, result: Result): Promise<boolean> {
     const { batches, entries } = round
-    this.#spendPoison(batches, result)
+    spendPoison(batches, result, this.#station.passes + passedIn(result))
     const trouble = troubleIn(result)
     const { subscription, random } = this.#station
     const delay = (attempt: number, afterMs: number | undefined) =>
@@ -342,16 +349,6 @@ export class Loop {
     }
   }
 
-  /** The first of a lane that is unavailable again and again, while others pass, spends an attempt. */
-  #spendPoison(batches: readonly Batch[], result: Result): void {
-    const passes = this.#station.passes + passedIn(result)
-    for (const { lane, read: found } of batches) {
-      const entry = [...found.due, ...found.fresh].find((one) => isUnavailable(result.get(one)))
-      if (entry === undefined || !lane.strike(entry.event.position, passes)) continue
-      result.set(entry, { ...(result.get(entry) as Outcome), outcome: 'retry' })
-    }
-  }
-
   /** A batch that failed comes back smaller; a probe, which is one event, says nothing about size. */
   async #troubled(trouble: Parameters<Breaker['troubled']>[0], sent: number): Promise<void> {
     if (sent > 1) this.#count = Math.max(1, Math.floor(this.#count / 2))
@@ -364,8 +361,8 @@ export class Loop {
     await this.#breaker.passed()
   }
 
-  async #rest(seen: number): Promise<void> {
-    const { wake, pollMs, rate, state } = this.#station
+  async #rest(seen: number, pollMs: number): Promise<void> {
+    const { rate, state } = this.#station
     const { held, probeAtMs } = state()
     await this.#safely(async () => {
       await this.#settling
@@ -376,7 +373,7 @@ export class Loop {
     const probing = held && !this.#nothingToProbe && this.#leases.lanes.length > 0
     const untilProbeMs = probing ? Math.max(5, probeAtMs - performance.now()) : pollMs
     const rateMs = this.#leases.lanes.length > 0 ? (rate?.waitMs() ?? 0) : 0
-    await wake.wait(Math.min(pollMs, untilProbeMs, rateMs > 0 ? rateMs : pollMs), seen)
+    await this.#wake.wait(Math.min(pollMs, untilProbeMs, rateMs > 0 ? rateMs : pollMs), seen)
   }
 
   /** An error of the database ends a round, never the loop. */
@@ -387,10 +384,10 @@ export class Loop {
       return result
     } catch (error) {
       this.#doubt = true
-      const { listener, subscription, wake } = this.#station
+      const { listener, subscription } = this.#station
       notify(listener, 'error', { during: 'deliver', error, subscription: subscription.name })
       const slow = isConnectionError(error) ? 100 : errorPauseMs
-      await wake.wait(Math.min(errorPauseMs, slow * ++this.#errorsInRow))
+      await this.#wake.wait(Math.min(errorPauseMs, slow * ++this.#errorsInRow))
       return false
     }
   }

@@ -2,13 +2,12 @@
  * Keeps numbering what commits: at once while there is something, ever more slowly while there is
  * not. Every worker runs one; whoever gets the lock does the step.
  */
-import { type Database, isConnectionError, select } from '../database.ts'
+import { type Database, isConnectionError } from '../database.ts'
 import { HermodError } from '../errors.ts'
-import { firstPieceRows, pieceRows, type Step, sequence } from '../flow/sequence.ts'
+import { firstPieceRows, type News, pieceRows, type Step, sequence } from '../flow/sequence.ts'
 import { type Listener, notify } from '../telemetry.ts'
+import { tell } from './news.ts'
 import type { Wake } from './wake.ts'
-
-export const channel = 'hermod_outbox'
 
 export interface SequencerOptions {
   readonly db: Database
@@ -18,7 +17,7 @@ export interface SequencerOptions {
   readonly busyPollMs: number
   readonly pollMs: number
   /** Called after a step that numbered something. */
-  numbered(): void
+  numbered(news: News | undefined): void
   /** Are there other workers to tell? */
   others(): boolean
 }
@@ -27,6 +26,7 @@ export class Sequencer {
   readonly #options: SequencerOptions
   #stopping = false
   #telling = false
+  #untold = false
   #refusal: string | undefined
   #rows = firstPieceRows
 
@@ -85,8 +85,8 @@ export class Sequencer {
       })
       if (step.newEpoch) this.#tellEpoch(step)
       if (step.numbered > 0) {
-        numbered()
-        this.#tellOthers()
+        numbered(step.news)
+        this.#tellOthers(step.news)
       }
       return step
     } catch (error) {
@@ -102,13 +102,19 @@ export class Sequencer {
     })
   }
 
-  /** A wake-up is a transaction of its own and may fail: it can never abort a step. */
-  #tellOthers(): void {
+  /** One at a time; what is numbered meanwhile is told in one go afterwards. */
+  #tellOthers(news: News | undefined): void {
     const { db, others } = this.#options
-    if (this.#telling || !others()) return
+    if (!others()) return
+    if (this.#telling) {
+      this.#untold = true
+      return
+    }
     this.#telling = true
-    wakeOthers(db, 'numbered').finally(() => {
+    this.#untold = false
+    tell(db, { what: 'numbered', news }).finally(() => {
       this.#telling = false
+      if (this.#untold) this.#tellOthers(undefined)
     })
   }
 
@@ -121,13 +127,4 @@ export class Sequencer {
     this.#refusal = code
     await wake.wait(isConnectionError(error) ? 200 : 1_000)
   }
-}
-
-/** Numbered: there is something to claim. Committed: there is something to number. */
-export type News = 'numbered' | 'committed'
-
-/** Best effort: polling is always enough by itself. */
-export async function wakeOthers(db: Database, news: News): Promise<void> {
-  const text = `select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`
-  await select(db, text, [channel, news]).catch(() => {})
 }

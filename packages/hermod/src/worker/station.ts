@@ -6,7 +6,6 @@ import type { ResolvedSubscription } from '../options.ts'
 import type { Listener } from '../telemetry.ts'
 import type { Rate } from './rate.ts'
 import type { Turnstile } from './turnstile.ts'
-import type { Wake } from './wake.ts'
 
 /** The subscription's row, as of the last heartbeat. */
 export interface SubscriptionState {
@@ -27,10 +26,10 @@ export interface Station {
   readonly workerName: string
   readonly leaseMs: number
   readonly pollMs: number
+  readonly busyPollMs: number
   readonly listener: Listener
   readonly definitions: EventDefinitions | undefined
   readonly kinds: Kinds
-  readonly wake: Wake
   readonly turnstile: Turnstile
   readonly rate: Rate | undefined
   readonly random: () => number

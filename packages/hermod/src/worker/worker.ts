@@ -8,10 +8,12 @@ import type { Database } from '../database.ts'
 import type { EventDefinitions } from '../define-events.ts'
 import { HermodError } from '../errors.ts'
 import { compileFilter } from '../filter.ts'
+import type { News } from '../flow/sequence.ts'
 import type { ResolvedSubscription, ResolvedWorkerOptions } from '../options.ts'
 import { type Listener, notify } from '../telemetry.ts'
 import { Listen } from './listen.ts'
 import { Loop } from './loop.ts'
+import { hear } from './news.ts'
 import { Rate } from './rate.ts'
 import { heartbeatMs, Registry } from './registry.ts'
 import { Sequencer } from './sequencer.ts'
@@ -29,6 +31,12 @@ export interface WorkerContext {
   readonly random: () => number
 }
 
+/** A subscription and the claim loops that serve it here. */
+interface Crew {
+  readonly station: Station
+  readonly loops: readonly Loop[]
+}
+
 export class Worker {
   readonly id = randomUUID()
   readonly name: string
@@ -38,9 +46,8 @@ export class Worker {
   readonly #listen: Listen | undefined
   readonly #upkeep: Upkeep | undefined
   readonly #committed = new Wake()
-  readonly #numbered = new Wake()
   readonly #abort = new AbortController()
-  readonly #loops: Loop[]
+  readonly #crews: readonly Crew[]
   #running: Promise<unknown> = Promise.resolve()
   #heartbeat: NodeJS.Timeout | undefined
   #stopped: Promise<void> | undefined
@@ -53,7 +60,7 @@ export class Worker {
     this.#sequencer = new Sequencer({
       ...{ db, listener, wake: this.#committed },
       ...{ busyPollMs: options.busyPollMs, pollMs: options.pollMs },
-      numbered: () => this.#numbered.wake(),
+      numbered: (news) => this.#tellLoops(news),
       others: () => this.#registry.others,
     })
     this.#listen = options.listen
@@ -61,7 +68,7 @@ export class Worker {
       : undefined
     this.#upkeep = options.upkeep ? new Upkeep(db, options, listener) : undefined
     const turnstile = new Turnstile(options.concurrency)
-    this.#loops = subscriptions.flatMap((subscription) => this.#loopsOf(subscription, turnstile))
+    this.#crews = subscriptions.map((subscription) => this.#crewOf(subscription, turnstile))
   }
 
   /** Looks for new commits now; called after local commits. */
@@ -116,7 +123,6 @@ export class Worker {
     clearInterval(this.#heartbeat)
     const grace = setTimeout(() => this.#abort.abort(), this.#context.options.stopGraceMs)
     this.#committed.wake()
-    this.#numbered.wake()
     await this.#running
     clearTimeout(grace)
     await this.#upkeep?.stop()
@@ -125,9 +131,27 @@ export class Worker {
   }
 
   /** What another worker has just numbered needs no step here: else every step would cause one in each. */
-  #heard(news: string | undefined): void {
-    if (news !== 'numbered') this.#committed.wake()
-    this.#numbered.wake()
+  #heard(text: string | undefined): void {
+    const heard = hear(text)
+    if (heard.what === 'committed') this.#committed.wake()
+    else this.#tellLoops(heard.news)
+    // The connection is new: what was said meanwhile is lost.
+    if (text === undefined) this.#tellLoops(undefined)
+  }
+
+  get #loops(): readonly Loop[] {
+    return this.#crews.flatMap(({ loops }) => loops)
+  }
+
+  /** Only those whom it concerns: what a subscription does not listen to is passed at its next poll. */
+  #tellLoops(news: News | undefined): void {
+    for (const { station, loops } of this.#crews) {
+      if (news !== undefined && !listensTo(station, news.kinds)) continue
+      const lanes = station.subscription.lanes === 1 ? [0] : news?.lanes
+      const held = new Set(loops.flatMap(({ lanes }) => lanes))
+      const free = news === undefined || (lanes ?? []).some((lane) => !held.has(lane))
+      for (const loop of loops) loop.hear(news && lanes, free)
+    }
   }
 
   #beat(): void {
@@ -138,7 +162,7 @@ export class Worker {
     notify(this.#context.listener, 'error', { during, error })
   }
 
-  #loopsOf(subscription: ResolvedSubscription, turnstile: Turnstile): Loop[] {
+  #crewOf(subscription: ResolvedSubscription, turnstile: Turnstile): Crew {
     const { concurrency } = this.#context.options
     const count =
       subscription.lanes === 1 ? 1 : Math.min(concurrency, subscription.inFlightMax ?? concurrency)
@@ -148,7 +172,8 @@ export class Worker {
       const mine = Math.ceil(lanes / workers)
       return Math.floor(mine / count) + (index < mine % count ? 1 : 0)
     }
-    return Array.from({ length: count }, (_, index) => new Loop(station, () => share(index)))
+    const loops = Array.from({ length: count }, (_, index) => new Loop(station, () => share(index)))
+    return { station, loops }
   }
 
   #station(subscription: ResolvedSubscription, turnstile: Turnstile): Station {
@@ -162,9 +187,9 @@ export class Worker {
         workerName: this.name,
         leaseMs: options.leaseMs,
         pollMs: options.pollMs,
+        busyPollMs: options.busyPollMs,
       },
       kinds: new Map(),
-      wake: this.#numbered,
       rate: rate === undefined ? undefined : new Rate(rate.perSecond),
       abort: this.#abort.signal,
       listens: compileFilter(subscription),
@@ -185,4 +210,12 @@ export class Worker {
     )
     notify(this.#context.listener, 'warning', { code, message, subscription: name })
   }
+}
+
+/** A kind that was never met here may be anything. */
+function listensTo({ kinds, listens }: Station, codes: readonly number[]): boolean {
+  return codes.some((code) => {
+    const kind = kinds.get(String(code))
+    return kind === undefined || listens(...kind)
+  })
 }

@@ -1,0 +1,37 @@
+/**
+ * What workers tell each other through NOTIFY: that something was committed, or numbered and where.
+ * Only hints: whoever misses one finds the events by polling.
+ */
+import { type Database, select } from '../database.ts'
+import type { News } from '../flow/sequence.ts'
+
+export const channel = 'hermod_outbox'
+
+export type Heard =
+  /** There is something to number. */
+  | { readonly what: 'committed' }
+  /** There is something to claim: in these lanes, or anywhere. */
+  | { readonly what: 'numbered'; readonly news?: News | undefined }
+
+/** Best effort, in a transaction of its own: a wake-up can never abort a step. */
+export async function tell(db: Database, heard: Heard): Promise<void> {
+  const text = `select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)`
+  await select(db, text, [channel, textOf(heard)]).catch(() => {})
+}
+
+export function textOf(heard: Heard): string {
+  if (heard.what === 'committed' || heard.news === undefined) return heard.what
+  return `numbered ${heard.news.lanes.join(',')} ${heard.news.kinds.join(',')}`
+}
+
+/** Whatever is not understood, of an older or newer version, means: look everywhere. */
+export function hear(text: string | undefined): Heard {
+  if (text === 'numbered') return { what: 'numbered' }
+  const [, lanes, kinds] = /^numbered ([\d,]+) ([\d,]+)$/.exec(text ?? '') ?? []
+  if (lanes === undefined || kinds === undefined) return { what: 'committed' }
+  return { what: 'numbered', news: { lanes: numbers(lanes), kinds: numbers(kinds) } }
+}
+
+function numbers(list: string): number[] {
+  return list.split(',').map(Number)
+}
