@@ -47,13 +47,15 @@ create index person_identity_key on hermod.person_identity (key text_pattern_ops
 
 -- Exactly one primary identity for whoever has an identity at all; judged at commit, so that a
 -- command may take one away before it gives the other.
-create function hermod.check_primary() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
+-- One question that only the index on person_id can answer, and no seqscan: a plan made while the table
+-- was small is kept while an import fills it, and then each row would read all of them.
+create function hermod.check_primary() returns trigger language plpgsql
+set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare wrong bigint;
 begin
   for wrong in select distinct p from unnest(array[new.person_id, case when tg_op = 'UPDATE' then old.person_id end]) p where p is not null
   loop
-    if exists (select from hermod.person_identity where person_id = wrong and deleted_at is null)
-       and not exists (select from hermod.person_identity where person_id = wrong and is_primary) then
+    if (select bool_or(deleted_at is null) and not bool_or(is_primary) from hermod.person_identity where person_id = wrong) then
       raise exception 'person % has identities but no primary one', wrong
         using errcode = 'check_violation', constraint = 'person_identity_primary';
     end if;

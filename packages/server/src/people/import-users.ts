@@ -95,10 +95,12 @@ async function readBatch(
 ): Promise<LegacyUser[]> {
   const at = (column: string) =>
     columns.has(column) ? `coalesce(${column}::timestamptz, now())` : 'now()'
+  // In the type of the column, so that its index is used.
+  const type = columns.get('id') ?? 'bigint'
   const { rows } = await db.query<LegacyUser>(
     `select id::text as id, email_address::text as email,
             ${at('created_at')}::text as "createdAt", ${at('updated_at')}::text as "updatedAt"
-       from ${name} where id is not null and ($1::numeric is null or id > $1::numeric)
+       from ${name} where id is not null and ($1::${type} is null or id > $1::${type})
       order by ${name}.id limit ${batchRows}`,
     [after],
   )

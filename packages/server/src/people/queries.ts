@@ -49,6 +49,14 @@ export interface ListedPerson extends Person {
   readonly sort: string
 }
 
+/** Whoever's name or address begins like this, each by its own index. */
+const FOUND = `join (
+    select n.id from hermod.person n
+     where n.deleted_at is null and lower(n.display_name) collate "C" like lower($4::text) || '%'
+    union
+    select i.person_id from hermod.person_identity i
+     where i.type = 'email' and i.deleted_at is null and i.key like $5 || '%') f on f.id = p.id`
+
 /** By name; nobody who was merged or removed. */
 export async function listPeople(
   db: Asked,
@@ -56,17 +64,11 @@ export async function listPeople(
 ): Promise<ListedPerson[]> {
   const [name = null, id = null] = after ?? []
   const { rows } = await db.query<ListedPerson>(
-    `select ${PERSON}, lower(p.display_name) as sort from hermod.person p
-      where p.deleted_at is null
-        and ($1::text is null or p.id in (
-          select n.id from hermod.person n where lower(n.display_name) collate "C" like lower($1) || '%'
-          union all
-          select i.person_id from hermod.person_identity i
-           where i.type = 'email' and i.deleted_at is null and i.key like $2 || '%'))
-        and ($3::text is null
-          or (lower(p.display_name) collate "C", p.id) > ($3::text collate "C", $4::bigint))
-      order by lower(p.display_name) collate "C", p.id limit $5`,
-    [q === undefined ? null : escaped(q), escaped(folded(q ?? '')), name, id, limit],
+    `select ${PERSON}, lower(p.display_name) as sort from hermod.person p ${q === undefined ? '' : FOUND}
+      where p.deleted_at is null and ($1::text is null
+        or (lower(p.display_name) collate "C", p.id) > ($1::text collate "C", $2::bigint))
+      order by lower(p.display_name) collate "C", p.id limit $3`,
+    [name, id, limit, ...(q === undefined ? [] : [escaped(q), escaped(folded(q))])],
   )
   return rows
 }
