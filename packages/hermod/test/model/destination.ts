@@ -36,6 +36,8 @@ export class Destination implements Sink {
   readonly accepted = new Map<string, number[]>()
   readonly spent = new Map<string, number>()
   readonly refused = new Set<string>()
+  /** Failed in a call in which another was unavailable: what lies beyond the cursor is sent again. */
+  readonly uncounted = new Set<string>()
   readonly versions = new Map<string, number>()
   readonly #plans = new Map<string, Answer[]>()
   /** Set when the process is to die before or after its next settle. */
@@ -65,7 +67,15 @@ export class Destination implements Sink {
       if (outcome.outcome !== 'delivered') failed.add(event.aggregateId)
       outcomes.push(outcome)
     }
+    if (outcomes.some(({ outcome }) => outcome === 'unavailable')) this.#uncount(events, outcomes)
     return outcomes
+  }
+
+  #uncount(events: readonly OutboxEvent[], outcomes: readonly Outcome[]): void {
+    for (const [index, { aggregateId, payload }] of events.entries()) {
+      const failed = ['retry', 'rejected'].includes(outcomes[index]?.outcome ?? '')
+      if (failed) this.uncounted.add(`${aggregateId}@${(payload as { v: number }).v}`)
+    }
   }
 
   #answer({ aggregateId: id, payload }: OutboxEvent): Outcome {
