@@ -27,6 +27,9 @@ import {
 import { tell } from './worker/news.ts'
 import { Worker } from './worker/worker.ts'
 
+/** A hint for every transaction would cost more than it saves. */
+const wakeEveryMs = 5
+
 type EventOf<D> = D extends DefinedEvents<infer _> ? NewEventOf<D> : NewEvent
 
 export class Outbox<D extends EventDefinitions | undefined = undefined> {
@@ -35,6 +38,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   readonly #subscriptions = new Map<string, ResolvedSubscription>()
   readonly #workers = new Set<Worker>()
   #waking = false
+  #wakeAgain = false
 
   constructor(options: OutboxOptions) {
     this.#options = outboxOptions(options)
@@ -123,15 +127,17 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     await Promise.all([...this.#subscriptions.values()].map(({ sink }) => sink.close?.()))
   }
 
-  /** Tells workers here and elsewhere that something was committed. At most one hint at a time. */
+  /** Tells workers here at once, and those elsewhere at once but at most every few milliseconds. */
   wake(): void {
     for (const worker of this.#workers) worker.wake()
+    this.#wakeAgain = this.#waking
     if (this.#waking) return
     this.#waking = true
+    void tell(this.db, { what: 'committed' })
     setTimeout(() => {
       this.#waking = false
-      void tell(this.db, { what: 'committed' })
-    }, 5).unref()
+      if (this.#wakeAgain) this.wake()
+    }, wakeEveryMs).unref()
   }
 
   /** How every subscription is doing. A count that cannot be had in time is null, never zero. */

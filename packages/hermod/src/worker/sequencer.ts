@@ -48,9 +48,10 @@ export class Sequencer {
       const tookMs = performance.now() - startedMs
       if (step?.more) continue
       if (step !== undefined && step.numbered > 0) {
-        // Half of the time at most, so that small steps do not eat the machine.
+        // A pause, so that small steps do not eat the machine; half as long as the step, since it is
+        // what an event waits for at a steady pace.
         idleMs = busyPollMs
-        await wake.wait(Math.max(1, Math.min(busyPollMs, tookMs)))
+        await wake.wait(Math.max(1, Math.min(busyPollMs, tookMs / 2)))
         continue
       }
       await wake.wait(idleMs, seen)

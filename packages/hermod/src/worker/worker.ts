@@ -31,6 +31,8 @@ export interface WorkerContext {
   readonly random: () => number
 }
 
+const earlyBeatsMs = [50, 200]
+
 /** A subscription and the claim loops that serve it here. */
 interface Crew {
   readonly station: Station
@@ -50,6 +52,7 @@ export class Worker {
   readonly #crews: readonly Crew[]
   #running: Promise<unknown> = Promise.resolve()
   #heartbeat: NodeJS.Timeout | undefined
+  #early: readonly NodeJS.Timeout[] = []
   #stopped: Promise<void> | undefined
 
   constructor(context: WorkerContext) {
@@ -80,6 +83,8 @@ export class Worker {
   async start(): Promise<void> {
     await this.#registry.beat()
     this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs)
+    // Workers that start together learn of each other before one has taken all lanes for a second.
+    this.#early = earlyBeatsMs.map((ms) => setTimeout(() => this.#beat(), ms))
     this.#listen?.start()
     this.#upkeep?.start()
     this.#running = Promise.all([this.#sequencer.run(), ...this.#loops.map((loop) => loop.run())])
@@ -121,6 +126,7 @@ export class Worker {
     this.#sequencer.stop()
     for (const loop of this.#loops) loop.stop()
     clearInterval(this.#heartbeat)
+    for (const beat of this.#early) clearTimeout(beat)
     const grace = setTimeout(() => this.#abort.abort(), this.#context.options.stopGraceMs)
     this.#committed.wake()
     await this.#running
