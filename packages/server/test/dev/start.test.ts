@@ -176,13 +176,13 @@ describe('npm start', { timeout: 120_000 }, () => {
       ...{ method: 'POST', body: 'order=7', headers: { 'x-signature': 'abc' } },
     })
     expect(await hook.json()).toEqual({ caught: 1 })
-    const { items: hooks } = await (await fetch(`${dev.url()}/catcher/hooks`)).json()
+    const { items: hooks } = await caught(`${dev.url()}/catcher/hooks`)
     expect(hooks[0]).toMatchObject({ path: '/catcher/hooks/orders?x=1', body: 'order=7', bytes: 7 })
     expect(hooks[0].headers['x-signature']).toBe('abc')
 
     const port = Number(found(dev.output(), /smtp 127\.0\.0\.1:(\d+)/))
     await sendMail(port, 'Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\nHello Ada.')
-    const { items: mails } = await (await fetch(`${dev.url()}/catcher/mails`)).json()
+    const { items: mails } = await caught(`${dev.url()}/catcher/mails`)
     expect(mails[0]).toMatchObject({
       from: 'a@example.org',
       to: ['b@example.org'],
@@ -212,3 +212,8 @@ describe('npm start', { timeout: 120_000 }, () => {
     expect(ended[0].stderr).toContain('--port must be a whole number from 0 to 65535 (got "x")')
   })
 })
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever the catcher caught
+async function caught(url: string): Promise<{ items: any[] }> {
+  return (await (await fetch(url)).json()) as never
+}

@@ -1,28 +1,19 @@
 // The API reference and the page of problems in a real browser, under the strict policy: they work,
 // and nothing is refused, missing or fetched from elsewhere.
 
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { chromiumPath, openBrowser } from '../support/chromium.ts'
 import { useServer } from '../support/server.ts'
 
 const server = useServer()
-const executablePath = (process.env.PATH ?? '')
-  .split(delimiter)
-  .flatMap((folder) =>
-    ['chromium', 'chromium-browser', 'google-chrome'].map((name) => join(folder, name)),
-  )
-  .find((path) => existsSync(path))
-
 // Skipped where chromium is not found on the PATH; CI installs it.
-describe.skipIf(executablePath === undefined)('in Chromium (needs chromium on the PATH)', () => {
+describe.skipIf(chromiumPath === undefined)('in Chromium (needs chromium on the PATH)', () => {
   let browser: Browser
   let origin = ''
   beforeAll(async () => {
     origin = await server.app.listen({ host: '127.0.0.1', port: 0 })
-    const args = process.getuid?.() === 0 ? ['--no-sandbox'] : []
-    browser = await chromium.launch({ executablePath: executablePath as string, args })
+    browser = await openBrowser()
   })
   afterAll(() => browser?.close())
 

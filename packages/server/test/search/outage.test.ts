@@ -1,9 +1,11 @@
-// The index behind a connection that is cut under writes: every write answers as before, and once
-// it is back the index equals the database. HERMOD_OUTAGE_SECONDS=60 for the long one.
+// The index in a database of its own, behind a connection that is cut under writes: every write
+// answers as before, and once it is back the index equals the database. HERMOD_OUTAGE_SECONDS=60 for
+// the long one.
 
 import type { AddressInfo } from 'node:net'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { afterAll, expect, it } from 'vitest'
+import { useDatabase } from '../../../../test/support/database.ts'
 import { createDraft, createPublished, ok } from '../documents/people.ts'
 import { useServer } from '../support/server.ts'
 
@@ -58,11 +60,12 @@ const cable = new Cable()
 const cablePort = await cable.open()
 afterAll(() => cable.close())
 
+const index = useDatabase({ empty: true })
 const server = useServer({
-  // Read when the server is assembled, after its database was made.
+  // Read when the server is assembled, after the databases were made.
   get searchDatabaseUrl() {
-    const url = new URL(server.db.url)
-    cable.target = () => new URL(server.db.url)
+    const url = new URL(index.url)
+    cable.target = () => new URL(index.url)
     url.host = `127.0.0.1:${cablePort}`
     return url.href
   },
@@ -107,36 +110,39 @@ it('a cut connection to the index costs writers nothing and loses nothing', asyn
   )
   // Generous, because the machine is shared: an outage that writers felt would cost them seconds.
   expect(middle(during)).toBeLessThan(middle(usual) * 3 + 20)
-  for (const index of ['documents', 'drafts'] as const) {
-    expect(await indexed(index), index).toEqual(await stored(index))
+  for (const name of ['documents', 'drafts'] as const) {
+    expect(await indexed(name), name).toEqual(await stored(name))
   }
+  expect(await server.db.query(`select to_regnamespace('search')::text as here`)).toEqual([
+    { here: null },
+  ])
   const { subscriptions } = await server.platform.outbox.stats()
   expect(subscriptions.map(({ dead, retrying }) => [dead, retrying])).toEqual(
     subscriptions.map(() => [0, 0]),
   )
-}, 120_000)
+}, 240_000)
 
 function afterMs(ms: number): () => boolean {
   const ends = performance.now() + ms
   return () => performance.now() > ends
 }
 
-async function indexed(index: string): Promise<Record<string, unknown>> {
+async function indexed(name: string): Promise<Record<string, unknown>> {
   const { search } = server.platform
   const found: Record<string, unknown> = {}
   let after: string | undefined
   for (;;) {
-    const page = await search.scan(index, { limit: 500, ...(after !== undefined && { after }) })
-    for (const { id } of page) found[id] = (await search.get(index, id))?.document.version
+    const page = await search.scan(name, { limit: 500, ...(after !== undefined && { after }) })
+    for (const { id } of page) found[id] = (await search.get(name, id))?.document.version
     after = page.at(-1)?.id
     if (after === undefined) return found
   }
 }
 
-async function stored(index: 'documents' | 'drafts'): Promise<Record<string, unknown>> {
+async function stored(name: 'documents' | 'drafts'): Promise<Record<string, unknown>> {
   const rows = await server.db.query<{ id: string; version: string }>(
     `select id::text, version::text from hermod.document where (published_at is null) = $1`,
-    [index === 'drafts'],
+    [name === 'drafts'],
   )
   return Object.fromEntries(rows.map(({ id, version }) => [id, version]))
 }
