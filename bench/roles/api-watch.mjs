@@ -1,6 +1,7 @@
 /**
- * Edits at a fixed rate; every few of them is followed through /search, asked every 10 ms, until a
- * hit shows this version. The clock starts with the answer to the edit.
+ * Requests at a fixed rate: of four, one edits a document, two read one, one searches. Every edit is
+ * followed through /search, asked every 10 ms on top, until a hit shows it. The clock starts with the
+ * answer to the edit.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { makeDocuments, openClient, signIn } from '../http.mjs'
@@ -10,27 +11,34 @@ const pollMs = 10
 const giveUpMs = 30_000
 const documentCount = 400
 
-export async function play(_system, { api, perSecond, samples, watchEvery, warmSamples }) {
+export async function play(_system, { api, perSecond, samples, warmSamples }) {
   const client = openClient(api, { connections: 32 })
   const token = await signIn(client, 'ada')
   const documents = await makeDocuments(client, token, documentCount)
   const waits = []
   const answers = []
   const watching = []
-  const edits = (samples + warmSamples) * watchEvery
+  const requests = (samples + warmSamples) * 4
   const startedMs = hostMs()
-  for (let n = 0; n < edits; n++) {
+  for (let n = 0; n < requests; n++) {
     const dueMs = startedMs + (n / perSecond) * 1_000
     if (dueMs > hostMs()) await pause(dueMs - hostMs())
-    watching.push(one(n))
+    watching.push(requestOf(n))
   }
   await Promise.all(watching)
-  const reachedPerSecond = edits / ((hostMs() - startedMs) / 1_000)
+  const reachedPerSecond = requests / ((hostMs() - startedMs) / 1_000)
   client.close()
   return { waits: waits.slice(warmSamples), answers, reachedPerSecond }
 
-  async function one(n) {
-    const document = documents[n % documentCount]
+  function requestOf(n) {
+    if (n % 4 === 0) return edit(n)
+    if (n % 4 === 2) return client.ask('GET', '/api/v2/search?q=document+about&limit=10', { token })
+    const { id } = documents[(n * 7) % documentCount]
+    return client.ask('GET', `/api/v2/documents/${id}`, { token })
+  }
+
+  async function edit(n) {
+    const document = documents[(n / 4) % documentCount]
     // An edit of a document waits for the one before it, which is seconds away.
     const before = document.busy
     document.busy = (async () => {
@@ -44,8 +52,7 @@ export async function play(_system, { api, perSecond, samples, watchEvery, warmS
       answers.push(hostMs() - askedMs)
       return { word, answeredMs: hostMs() }
     })()
-    const edited = await document.busy
-    if (n % watchEvery === 0) waits.push(await untilFound(document, edited))
+    waits.push(await untilFound(document, await document.busy))
   }
 
   async function untilFound({ id }, { word, answeredMs }) {

@@ -37,6 +37,8 @@ async function install(platform: Platform, reaction: Reaction): Promise<void> {
   platform.outbox.subscribe(subscription, {
     ...{ revision: 1, types, priority, coalesce: 'latest', from: 'beginning' },
     batch: { count: 200 },
+    // On few cores more calls of fewer documents cost more than they bring; more workers bring more.
+    inFlightMax: 1,
     sink: ensuring(sinkOf(platform, index), ensure),
     load: (events) => loadCurrent(platform, index, events),
     loads: 'references',

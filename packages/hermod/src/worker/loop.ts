@@ -7,6 +7,7 @@
  *   ────deliver n────┐   ────deliver n+1────┐
  *                    └─settle n             └─settle n+1
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { isConnectionError } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { type Entry, read } from '../flow/claim.ts'
@@ -93,10 +94,13 @@ export class Loop {
         const seen = this.#wake.count
         const { pollMs, busyPollMs } = this.#station
         this.#sated = false
+        const startedMs = performance.now()
         const worked = await this.#safely(() => this.turn())
         if (!worked) await this.#rest(seen, pollMs)
-        // Reading again at once would mostly find nothing: half of the reads at a moderate pace.
-        else if (this.#sated && this.#next === undefined) await this.#rest(seen, busyPollMs)
+        if (!worked || !this.#sated || this.#next !== undefined) continue
+        // What comes while this round's time passes again is one round: half of the machine at most.
+        await pause(Math.min(busyPollMs, performance.now() - startedMs))
+        await this.#rest(seen, busyPollMs)
       }
     } finally {
       clearInterval(keeper)

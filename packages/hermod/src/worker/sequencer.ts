@@ -2,6 +2,7 @@
  * Keeps numbering what commits: at once while there is something, ever more slowly while there is
  * not. Every worker runs one; whoever gets the lock does the step.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { type Database, isConnectionError } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { firstPieceRows, type News, pieceRows, type Step, sequence } from '../flow/sequence.ts'
@@ -48,10 +49,10 @@ export class Sequencer {
       const tookMs = performance.now() - startedMs
       if (step?.more) continue
       if (step !== undefined && step.numbered > 0) {
-        // A pause, so that small steps do not eat the machine; half as long as the step, since it is
-        // what an event waits for at a steady pace.
+        // As long as the step took, whoever calls meanwhile: what commits in between is one step, and
+        // small steps never take more than half of the machine.
         idleMs = busyPollMs
-        await wake.wait(Math.max(1, Math.min(busyPollMs, tookMs / 2)))
+        await pause(Math.max(1, Math.min(busyPollMs, tookMs)))
         continue
       }
       await wake.wait(idleMs, seen)

@@ -33,6 +33,7 @@ export function workspaceReaction(platform: Platform): SubscriptionOptions {
     from: 'beginning',
     // Content may be megabytes: few at a time.
     batch: { count: 50 },
+    inFlightMax: 1,
     load: (events) =>
       localContents(
         platform.pool,
