@@ -101,7 +101,9 @@ class World {
     const dead = rows.filter(({ state, id, v }) => state === 'dead' && !destination.mayDie(id, v))
     expect(dead, 'died unduly').toEqual([])
     const waiting = rows.filter(({ state }) => state === 'retrying').map(({ id }) => id)
-    if ((order === 'aggregate' || coalesce === 'latest') && !ledger)
+    // With coalescing a newer event may stand beside an older one that failed in the batch before; the
+    // newest is sent last all the same, which is judged at the end.
+    if (order === 'aggregate' && coalesce === 'none' && !ledger)
       expect(new Set(waiting).size, 'rows of one aggregate').toBe(waiting.length)
     if (destination.crashes === 0)
       expect(rows.filter(({ state }) => state === 'unknown')).toEqual([])
