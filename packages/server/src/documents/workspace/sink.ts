@@ -21,11 +21,14 @@ export const workspaceSubscription = 'workspace-local'
 /** What a file is to hold, without the position; null = not a document of ours. */
 export type LocalContent = Omit<FileContent, 'position'> | null
 
+const changing = ['created', 'replaced', 'content_changed', 'deleted']
+
 /** For reactions.ts. */
 export function workspaceReaction(platform: Platform): SubscriptionOptions {
   return {
     revision: 1,
-    types: ['draft.*', 'document.*'],
+    // An event is named by what weighs most, and content weighs most: no other kind changes a file.
+    types: ['draft', 'document'].flatMap((noun) => changing.map((verb) => `${noun}.${verb}`)),
     aggregates: ['document'],
     coalesce: 'latest',
     // Whoever searches never waits for a disk.
