@@ -19,7 +19,7 @@ export default {
   sizes: {
     tiny: { ...size, rounds: 1, seconds: 1, warmSeconds: 0.2, samples: 30, warmSamples: 5 },
     quick: { ...size, rounds: 3, seconds: 4, warmSeconds: 1, samples: 1_000, warmSamples: 100 },
-    full: { ...size, rounds: 3, seconds: 5, warmSeconds: 1, samples: 5_000, warmSamples: 200 },
+    full: { ...size, rounds: 5, seconds: 5, warmSeconds: 1, samples: 5_000, warmSamples: 200 },
   },
 
   async run(bench) {
