@@ -72,6 +72,16 @@ export const targets = [
     ({ rssBacklog }) => `MB of memory of a worker before a backlog of ${number(rssBacklog)}`,
     atMost(160),
   ),
+  row(
+    'api.vsWithoutOutbox',
+    'edits/s through the API, against the same server without the outbox',
+    atLeast(0.85),
+  ),
+  row(
+    'api.searchableP99Ms',
+    'ms from the answer to an edit to a search that shows it, at 200 requests/s, 99th percentile',
+    atMost(250),
+  ),
 ]
 
 function row(name, says, bound, { of = (value) => value, as = number } = {}) {
