@@ -45,6 +45,9 @@ export async function loadEngine(root: string = engineRoot): Promise<Engine> {
   return { ...hermod, testing, load }
 }
 
+/** Some wait for the breaker's real pauses, on a machine that others load too. */
+const caseMs = 60_000
+
 /** One test per case, each on a fresh copy of a migrated database; by default in an own cluster. */
 export function exerciseCases(
   cases: readonly Case[],
@@ -60,7 +63,7 @@ export function exerciseCases(
     it(title, async () => {
       const db = await copyDatabase(server, server.name)
       await run({ db, engine })
-    })
+    }, caseMs)
   }
 }
 

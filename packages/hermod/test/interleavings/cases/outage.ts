@@ -243,7 +243,7 @@ export const lonelyTimeout = defineCase('outage: one event is the reason', async
       await s.clock.advance(1_000)
       return (await s.rows()).some((row) => row === 'bad@1 dead 1')
     },
-    { timeoutMs: 28_000, everyMs: 20 },
+    { timeoutMs: 55_000, everyMs: 20 },
   )
   await eventually(async () => (await s.open()) === 0)
   await worker.stop()
