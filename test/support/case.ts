@@ -60,10 +60,14 @@ export function exerciseCases(
     engine = await loadEngine()
   })
   for (const { title, run } of cases) {
-    it(title, async () => {
-      const db = await copyDatabase(server, server.name)
-      await run({ db, engine })
-    }, caseMs)
+    it(
+      title,
+      async () => {
+        const db = await copyDatabase(server, server.name)
+        await run({ db, engine })
+      },
+      caseMs,
+    )
   }
 }
 
