@@ -54,17 +54,32 @@ export interface ProbeContext {
   readonly subscription: string
 }
 
-/** One outcome per event, in the order given; nothing = all delivered. */
+/** The destination took the whole call as a task; the handle (at most 2,000 characters) finds it. */
+export interface Parked {
+  readonly parked: string
+}
+
+/**
+ * One outcome per event, in the order given; nothing = all delivered; parked = `poll` tells later.
+ */
 // biome-ignore lint/suspicious/noConfusingVoidType: a sink may end without a return
-export type DeliverResult = readonly Outcome[] | void
+export type DeliverResult = readonly Outcome[] | Parked | void
 
 export interface Sink {
   readonly name: string
   readonly capabilities?: Partial<Capabilities>
   /** A local check; what it says is why the event is rejected, without a call. */
   validate?(event: OutboxEvent): string | undefined
-  /** One outcome per event, in the order given; nothing = all delivered. */
+  /** One outcome per event, in the order given; nothing = all delivered; or a parked call. */
   deliver(events: readonly OutboxEvent[], context: DeliveryContext): Promise<DeliverResult>
+  /**
+   * What became of parked calls, one answer per handle in the order given: an outcome for everything
+   * the handle covers, or undefined while the destination still works on it.
+   */
+  poll?(
+    handles: readonly string[],
+    context: ProbeContext,
+  ): Promise<readonly (Outcome | undefined)[]>
   /** Throws what is wrong; also what the breaker calls. */
   probe?(context: ProbeContext): Promise<void>
   close?(): Promise<void>
@@ -75,6 +90,11 @@ export type SinkFunction = (
   events: readonly OutboxEvent[],
   context: DeliveryContext,
 ) => Promise<DeliverResult> | DeliverResult
+
+export function isParked(result: unknown): result is Parked {
+  if (typeof result !== 'object' || result === null) return false
+  return typeof (result as Partial<Parked>).parked === 'string'
+}
 
 export const defaultCapabilities: Capabilities = Object.freeze({
   itemsMax: 5_000,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { OutboxEvent } from '../event.ts'
-import { capabilitiesOf, type Outcome, type Sink } from '../sinks/sink.ts'
+import { capabilitiesOf, isParked, type Outcome, type Sink } from '../sinks/sink.ts'
 import type { Break, ExerciseSinkOptions, SampleEvent } from './exercise-sink.ts'
 import { type CallOptions, call, callInHalves, names, sampleEvent } from './sink-call.ts'
 
@@ -91,6 +91,7 @@ export const sinkCases: readonly SinkCase[] = [
       const { signal } = new AbortController()
       const context = { signal, subscription: 'exercise', deadlineMs: 30_000 }
       const result = await sink.deliver([], { ...context, sending: async () => {} })
+      assert.ok(!isParked(result), 'there is nothing to wait for')
       assert.equal(result?.length ?? 0, 0)
       assertAll(await call(sink, good(options, 1), options), 'delivered')
     },

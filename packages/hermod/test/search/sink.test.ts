@@ -13,6 +13,7 @@ import {
   type PostgresSearchOptions,
   postgresSearch,
 } from '../../src/sinks/search/postgres.ts'
+import type { Outcome } from '../../src/sinks/sink.ts'
 import { drain, exerciseSink } from '../../src/testing/index.ts'
 
 const db = useDatabase()
@@ -47,7 +48,7 @@ async function deliver(
   const sink = searchSink(to, { index: 'documents', ...options })
   const { signal } = new AbortController()
   const context = { signal, subscription: 'search', deadlineMs: 30_000, sending: async () => {} }
-  const outcomes = (await sink.deliver(events, context)) ?? []
+  const outcomes = ((await sink.deliver(events, context)) ?? []) as readonly Outcome[]
   return outcomes.map(({ outcome }) => outcome)
 }
 
@@ -121,7 +122,7 @@ describe('events become documents', () => {
     const sink = searchSink(engine, { index: 'documents' })
     const { signal } = new AbortController()
     const context = { signal, subscription: 's', deadlineMs: 1_000, sending: async () => {} }
-    const [outcome] = (await sink.deliver([event('r1', null)], context)) ?? []
+    const [outcome] = ((await sink.deliver([event('r1', null)], context)) ?? []) as Outcome[]
     expect(outcome).toMatchObject({ outcome: 'rejected', message: /load\(\)/ })
   })
 

@@ -3,8 +3,10 @@
 
 import { describe, expect, it, test } from 'vitest'
 import {
+  type DeliverResult,
   delivered,
   misconfigured,
+  type Outcome,
   rejected,
   retry,
   type Sink,
@@ -88,6 +90,8 @@ async function failures(
   return failed
 }
 
+const listed = (result: DeliverResult) => result as readonly Outcome[] | undefined
+
 const throwing = (error: Error) => async () => {
   throw error
 }
@@ -95,7 +99,7 @@ const throwing = (error: Error) => async () => {
 describe('a bad sink is caught', () => {
   it('that returns too few outcomes', async () => {
     const failed = await failures(({ deliver }) => ({
-      deliver: async (...args) => (await deliver(...args))?.slice(1),
+      deliver: async (...args) => listed(await deliver(...args))?.slice(1),
     }))
     expect(failed).toContain('a batch is delivered, one outcome per event')
   })
@@ -103,7 +107,7 @@ describe('a bad sink is caught', () => {
   it('that rejects a whole batch because of one event', async () => {
     const failed = await failures(({ deliver }) => ({
       async deliver(events, context) {
-        const outcomes = await deliver(events, context)
+        const outcomes = listed(await deliver(events, context))
         const worst = outcomes?.find(({ outcome }) => outcome === 'rejected')
         return worst === undefined ? outcomes : events.map(() => worst)
       },
@@ -114,7 +118,7 @@ describe('a bad sink is caught', () => {
   it('that calls an outage a reason to retry, or credentials a rejection', async () => {
     const failed = await failures(({ deliver }) => ({
       deliver: async (...args) =>
-        (await deliver(...args))?.map((one) =>
+        listed(await deliver(...args))?.map((one) =>
           one.outcome === 'unavailable'
             ? retry()
             : one.outcome === 'misconfigured'
