@@ -57,8 +57,11 @@ async function find(
   options: AskOptions = {},
 ): Promise<Found> {
   const { session, generation, request } = search
-  const asked = await withoutStopWords(search, ask(terms, options))
-  return { asked, page: await findHits(session, generation, request, asked) }
+  const asked = ask(terms, options)
+  const page = await findHits(session, generation, request, asked)
+  if (page.total > 0 || !(await onlyStopWords(search, asked))) return { asked, page }
+  const everything = { ...asked, query: undefined }
+  return { asked: everything, page: await findHits(session, generation, request, everything) }
 }
 
 /** Undefined when enough was found, or no word is like one of those typed. */
@@ -76,14 +79,14 @@ async function findSimilar(search: Search, { asked, page }: Found): Promise<Foun
   return find(search, asked.terms, { alternatives, exact: asked.query })
 }
 
-/** Stop words alone find everything, as if nothing had been typed. */
-async function withoutStopWords({ session, generation }: Search, asked: Asked): Promise<Asked> {
-  if (asked.query === undefined) return asked
+/** They find nothing; as if nothing had been typed, they find everything. */
+async function onlyStopWords({ session, generation }: Search, { query }: Asked): Promise<boolean> {
+  if (query === undefined) return false
   const [row] = await session.rows(
     `select numnode(to_tsquery('pg_catalog.${generation.definition.language}', $1))::text as nodes`,
-    [asked.query],
+    [query],
   )
-  return row?.nodes === '0' ? { ...asked, query: undefined } : asked
+  return row?.nodes === '0'
 }
 
 async function complete(search: Search, { asked, page }: Found): Promise<SearchResult> {

@@ -44,6 +44,8 @@ export interface PostgresSearchOptions {
 
 const NAME = /^[a-z][a-z0-9_]{0,39}$/
 const purgeEveryMs = 3_600_000
+/** A reader may look at the generation that was live this long ago: it goes on hearing every write. */
+const listedMs = 500
 
 const optionSpec = {
   pool: optional(having<Database>(['connect', 'query'], 'must be a pool of pg')),
@@ -71,6 +73,7 @@ export class PostgresSearch implements contract.SearchEngine {
   readonly #tombstonesMs: number
   readonly #words = new WordList()
   readonly #tables = new Set<string>()
+  readonly #listed = new Map<string, Listed>()
   #installed = false
   #purgedAt = 0
 
@@ -169,19 +172,25 @@ export class PostgresSearch implements contract.SearchEngine {
         await session.rows(`vacuum (analyze) ${made.table}`)
         await session.rows(`vacuum (analyze) ${made.wordTable}`)
       }
-      return told(await generations.swapGeneration(session, this.#schema, index))
+      return told(
+        await this.#changing(index, () => generations.swapGeneration(session, this.#schema, index)),
+      )
     })
   }
 
   rollBackGeneration(index: string, { signal }: contract.Call = {}) {
     return this.#on(signal, async (session) =>
-      told(await generations.rollBackGeneration(session, this.#schema, index)),
+      told(
+        await this.#changing(index, () =>
+          generations.rollBackGeneration(session, this.#schema, index),
+        ),
+      ),
     )
   }
 
   dropGeneration(index: string, id: string, { signal }: contract.Call = {}) {
     return this.#on(signal, (session) =>
-      generations.dropGeneration(session, this.#schema, index, id),
+      this.#changing(index, () => generations.dropGeneration(session, this.#schema, index, id)),
     )
   }
 
@@ -215,7 +224,24 @@ export class PostgresSearch implements contract.SearchEngine {
   async #list(session: Session, index: string) {
     const found = await generations.listGenerations(session, this.#schema, index)
     for (const { table } of found) this.#tables.add(table)
+    this.#listed.set(index, { found, untilMs: performance.now() + listedMs })
     return found
+  }
+
+  /** Not asked anew for every search; who changes a generation asks at once. */
+  async #listForReading(session: Session, index: string) {
+    const listed = this.#listed.get(index)
+    if (listed !== undefined && performance.now() < listed.untilMs) return listed.found
+    return this.#list(session, index)
+  }
+
+  /** A generation of this index is about to change, or has. */
+  async #changing<T>(index: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } finally {
+      this.#listed.delete(index)
+    }
   }
 
   #reading<T>(
@@ -225,7 +251,7 @@ export class PostgresSearch implements contract.SearchEngine {
   ): Promise<T> {
     checkIndexName(index)
     return this.#on(signal, async (session) => {
-      const found = generations.pick(await this.#list(session, index), index, generation)
+      const found = await this.#picked(session, index, generation)
       try {
         return await work(session, found)
       } catch (error) {
@@ -234,6 +260,15 @@ export class PostgresSearch implements contract.SearchEngine {
         return work(session, generations.pick(await this.#list(session, index), index, undefined))
       }
     })
+  }
+
+  /** One that is not in the list may be new. */
+  async #picked(session: Session, index: string, generation: string | undefined) {
+    try {
+      return generations.pick(await this.#listForReading(session, index), index, generation)
+    } catch {
+      return generations.pick(await this.#list(session, index), index, generation)
+    }
   }
 
   /** Every generation hears every write, so that a new one misses nothing and an old one can return. */
@@ -269,6 +304,11 @@ export class PostgresSearch implements contract.SearchEngine {
       await purgeTombstones(session, generation, this.#tombstonesMs).catch(() => {})
     }
   }
+}
+
+interface Listed {
+  readonly found: readonly generations.PostgresGeneration[]
+  readonly untilMs: number
 }
 
 function told({ id, state, createdAt }: contract.Generation): contract.Generation {
