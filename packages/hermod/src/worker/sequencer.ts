@@ -53,7 +53,8 @@ export class Sequencer {
         // small steps never take more than half of the machine.
         idleMs = busyPollMs
         await pause(Math.max(1, Math.min(busyPollMs, tookMs)))
-        continue
+        // A single event has probably no follower yet: who commits one calls, or is found by the poll.
+        if (step.numbered > 1) continue
       }
       await wake.wait(idleMs, seen)
       idleMs = seen === wake.count ? Math.min(pollMs, idleMs * 1.5) : busyPollMs

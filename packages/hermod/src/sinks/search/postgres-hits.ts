@@ -40,7 +40,8 @@ export async function findHits(
 
 /**
  * Ranking reads the whole tsvector of a document, so it is done for `rankedMax` whose heading
- * matches and for the `rankedMax` newest of the rest: 10,000 at once took ten times as long.
+ * matches and for the `rankedMax` newest of the rest: 10,000 at once took ten times as long. When
+ * there are no more than that, all of them are ranked and headings need no look of their own.
  */
 function rankedSql(
   { table, definition }: PostgresGeneration,
@@ -62,7 +63,8 @@ function rankedSql(
     with matched as materialized (
       select d.id, d.version from ${table} d where ${matches} and ${where} limit ${max}),
     candidate as (
-      (select d.id from ${table} d where ${inHeading} and ${where} limit ${rankedMax})
+      (select d.id from ${table} d where ${inHeading} and ${where}
+        limit (select case when count(*) > ${rankedMax} then ${rankedMax} else 0 end from matched))
       union
       (select id from matched order by version desc, id limit ${rankedMax})),
     ranked as (
