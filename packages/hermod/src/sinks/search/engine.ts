@@ -98,6 +98,8 @@ export interface Deletion {
 export interface StoredDocument {
   readonly id: string
   readonly version: bigint
+  /** `documentHash` of what was written, as in a scan: what a sampled `verify` compares. */
+  readonly hash?: string
   /** The displayed fields. */
   readonly document: Readonly<Record<string, unknown>>
 }

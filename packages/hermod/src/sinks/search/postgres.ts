@@ -123,12 +123,12 @@ export class PostgresSearch implements contract.SearchEngine {
   get(index: string, id: string, options: contract.Read = {}) {
     return this.#reading(index, options, async (session, generation) => {
       const [row] = await session.rows(
-        `select version::text, source::text as json from ${generation.table} where id = $1 and not deleted`,
+        `select version::text, hash, source::text as json from ${generation.table} where id = $1 and not deleted`,
         [id],
       )
       if (row === undefined) return undefined
       const document = displayed(generation, JSON.parse(row.json as string))
-      return { id, version: BigInt(row.version as string), document }
+      return { id, version: BigInt(row.version as string), hash: row.hash as string, document }
     })
   }
 
