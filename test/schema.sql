@@ -6,6 +6,8 @@ create sequence outbox.audit_id_seq as bigint cache 1;
 
 create sequence outbox.event_id as bigint cache 1;
 
+create sequence outbox.journey_id_seq as bigint cache 1;
+
 create sequence outbox.step_id_seq as bigint cache 1;
 
 create table outbox.attempt (
@@ -155,6 +157,41 @@ create table outbox.inbox (
   constraint inbox_message_id_check CHECK (((octet_length(message_id) >= 1) AND (octet_length(message_id) <= 512)))
 );
 create index inbox_at on outbox.inbox using btree (at);
+
+create table outbox.journey (
+  id bigint not null generated always as identity,
+  kind text not null,
+  subject text not null,
+  state text not null default 'queued'::text,
+  phase text,
+  plan jsonb not null default '{}'::jsonb,
+  progress jsonb not null default '{}'::jsonb,
+  result jsonb,
+  error text,
+  asked text not null default 'run'::text,
+  owner text,
+  owner_until timestamp with time zone,
+  requested_by text not null,
+  reason text,
+  created_at timestamp with time zone not null default outbox.clock(),
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  updated_at timestamp with time zone not null default outbox.clock(),
+  constraint journey_pkey PRIMARY KEY (id),
+  constraint journey_asked_check CHECK ((asked = ANY (ARRAY['run'::text, 'pause'::text, 'cancel'::text]))),
+  constraint journey_check CHECK (((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text])) = (ended_at IS NOT NULL))),
+  constraint journey_check1 CHECK ((((state = 'running'::text) = (owner IS NOT NULL)) AND ((owner IS NULL) = (owner_until IS NULL)))),
+  constraint journey_kind_check CHECK ((kind = ANY (ARRAY['replay'::text, 'rebuild'::text, 'verify'::text, 'backfill'::text]))),
+  constraint journey_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'paused'::text, 'succeeded'::text, 'failed'::text, 'cancelled'::text]))),
+  constraint journey_subject_check CHECK (((octet_length(subject) >= 1) AND (octet_length(subject) <= 200)))
+) with (fillfactor=50);
+create unique index journey_one on outbox.journey using btree ((
+case kind
+    when 'backfill'::text then 'rebuild'::text
+    else kind
+end), subject) where ((kind <> 'verify'::text) and (started_at is not null) and (ended_at is null));
+create index journey_open on outbox.journey using btree (id) where (ended_at is null);
+create index journey_subject on outbox.journey using btree (subject, id);
 
 create table outbox.keep (
   holder text not null,
@@ -378,6 +415,9 @@ function outbox.add_partition(parent text, from_value bigint, to_value bigint) �
 function outbox.apply_grants() → void
   plpgsql volatile -- def2a82781ed570ecf154d4c731cf835
 
+function outbox.ask_journey(of_id bigint, want text) → outbox.journey
+  plpgsql volatile -- 5e7705c2f6bb4fb59e0894d298f87213
+
 function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → void
   plpgsql immutable parallel safe -- fe359c2b139866513fd887b472dd4ab7
 
@@ -459,6 +499,9 @@ function outbox.emit_one(type text, aggregate_type text, aggregate_id text, payl
 function outbox.empty_leaf(of_parent text, of_name text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 28be380eef48ec6c81379ef47d7423a5
 
+function outbox.end_journey(of_id bigint, who text, to_state text, of_result jsonb, says text) → boolean
+  plpgsql volatile -- a856b19b466dd36b5144d8f5e351ae59
+
 function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer, attempts_max integer) → integer
   plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d114982a4a8aa5808d4b0f061cfafbda
 
@@ -521,6 +564,9 @@ function outbox.identity(OUT system_identifier bigint, OUT database oid, OUT tim
 
 function outbox.interrupt(s outbox.subscription, d outbox.delivery) → boolean
   plpgsql volatile -- cc7b2ccd7a2fbc744192ad26850fad7f
+
+function outbox.keep_journey(of_id bigint, who text, lease_ms integer, of_phase text, more jsonb) → text
+  sql volatile -- cedc0333e94918f14ac7578f8d157cea
 
 function outbox.key_text(key jsonb, image jsonb) → text
   sql immutable parallel safe -- 5badc737980aacf21c05a4002f37eed9
@@ -722,6 +768,9 @@ function outbox.subscribe(sub text, rev integer, def jsonb, types text[], aggreg
 
 function outbox.table_grants(role text, relation text) → text
   sql immutable parallel safe -- 295e26a9a7658cd716a15af0008cc3e7
+
+function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
+  plpgsql volatile -- bde605d50286a9905d90b1ce0e618dc6
 
 function outbox.unnumbered(rows_max integer) → TABLE(type text, aggregate_type text, count bigint)
   plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 58ff51a95bff764d6d939ce94748e5ac

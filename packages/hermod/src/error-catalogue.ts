@@ -139,6 +139,14 @@ export const catalogue = {
     says: 'A text search was asked for more than 24 hours of events.',
     fix: 'Give since and until at most 24 hours apart, or filter by aggregate instead.',
   },
+  HMD_JOURNEY_UNKNOWN: {
+    says: 'There is no such journey.',
+    fix: 'Look for its number with hermod journeys list.',
+  },
+  HMD_JOURNEY_STATE: {
+    says: 'The command is not possible in the state the journey is in.',
+    fix: 'Look at it again with hermod journeys show; the error names its state and those allowed.',
+  },
   HMD_DRAIN_TIMEOUT: {
     says: 'Deliveries are still open after the time a test gave them.',
     fix: 'Look at outbox.stats(): what is paused, held or retrying; or give drain a longer timeoutMs.',

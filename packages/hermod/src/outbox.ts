@@ -12,6 +12,7 @@ import { assertSequencer } from './flow/sequence.ts'
 import { subscribe } from './flow/subscribe.ts'
 import { unwatch, type WatchOptions, watch } from './flow/watch.ts'
 import { once } from './inbox.ts'
+import { Journeys } from './journeys/journeys.ts'
 import { assertLanes, assertMigrated, type MigrateResult, migrate } from './migrate.ts'
 import {
   checkTogether,
@@ -34,6 +35,8 @@ type EventOf<D> = D extends DefinedEvents<infer _> ? NewEventOf<D> : NewEvent
 
 export class Outbox<D extends EventDefinitions | undefined = undefined> {
   readonly db: Database
+  /** Long work that survives its process: replay, rebuild, verify. */
+  readonly journeys: Journeys
   readonly #options: ResolvedOutboxOptions
   readonly #subscriptions = new Map<string, ResolvedSubscription>()
   readonly #workers = new Set<Worker>()
@@ -43,6 +46,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   constructor(options: OutboxOptions) {
     this.#options = outboxOptions(options)
     this.db = this.#options.pool as unknown as Database
+    this.journeys = new Journeys(this.db, this.#options.listener)
   }
 
   /** Brings the schema up to date; safe from any number of processes at once. */
@@ -233,6 +237,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
       listener,
       definitions,
       random,
+      journeys: this.journeys,
     })
   }
 }

@@ -89,6 +89,19 @@ export interface WarningEvent {
   readonly details?: Readonly<Record<string, unknown>> | undefined
 }
 
+/** A journey got on, or came to rest. */
+export interface JourneyEvent {
+  readonly id: bigint
+  readonly kind: string
+  /** The subscription, or the index. */
+  readonly subject: string
+  readonly state: string
+  readonly phase: string | null
+  /** done, total, ratePerSecond, etaMs, and what the kind adds. */
+  readonly progress: Readonly<Record<string, unknown>>
+  readonly error?: string | undefined
+}
+
 export interface ErrorEvent {
   /** What was being done: `step`, `claim`, `settle`, `upkeep`, … */
   readonly during: string
@@ -105,6 +118,7 @@ export interface Listener {
   retry?(event: RetryEvent): void
   leaseLost?(event: LeaseLostEvent): void
   breaker?(event: BreakerEvent): void
+  journey?(event: JourneyEvent): void
   warning?(event: WarningEvent): void
   error?(event: ErrorEvent): void
 }
@@ -121,6 +135,7 @@ export const listenerNames = [
   'retry',
   'leaseLost',
   'breaker',
+  'journey',
   'warning',
   'error',
 ] as const satisfies readonly ListenerName[]

@@ -77,6 +77,7 @@ const UNREACHED = new Set([
   'EAI_FAIL',
   'ENOTFOUND',
   'UND_ERR_CONNECT_TIMEOUT',
+  'HTTP_CONNECT_TIMEOUT',
 ])
 
 /** Broken on the way: it may or may not have arrived. */
@@ -95,6 +96,9 @@ const INTERRUPTED = new Set([
   'UND_ERR_HEADERS_OVERFLOW',
   'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
   'UND_ERR_RESPONSE_EXCEEDED_MAX_SIZE',
+  'HTTP_TIMEOUT',
+  'HTTP_ANSWER_TOO_LARGE',
+  'HTTP_ANSWER_FOREIGN',
 ])
 
 /** Certificates, host names, addresses: waiting does not help, a person must. */

@@ -9,6 +9,8 @@ import type { EventDefinitions } from '../define-events.ts'
 import { HermodError } from '../errors.ts'
 import { compileFilter } from '../filter.ts'
 import type { News } from '../flow/sequence.ts'
+import type { Journeys } from '../journeys/journeys.ts'
+import type { Runner } from '../journeys/runner.ts'
 import type { ResolvedSubscription, ResolvedWorkerOptions } from '../options.ts'
 import { type Listener, notify } from '../telemetry.ts'
 import { Listen } from './listen.ts'
@@ -29,6 +31,7 @@ export interface WorkerContext {
   readonly listener: Listener
   readonly definitions: EventDefinitions | undefined
   readonly random: () => number
+  readonly journeys: Journeys
 }
 
 const earlyBeatsMs = [50, 200]
@@ -47,6 +50,7 @@ export class Worker {
   readonly #sequencer: Sequencer
   readonly #listen: Listen | undefined
   readonly #upkeep: Upkeep | undefined
+  readonly #journeys: Runner
   readonly #committed = new Wake()
   readonly #abort = new AbortController()
   readonly #crews: readonly Crew[]
@@ -70,6 +74,7 @@ export class Worker {
       ? new Listen(db, listener, (message) => this.#heard(message?.payload))
       : undefined
     this.#upkeep = options.upkeep ? new Upkeep(db, options, listener) : undefined
+    this.#journeys = context.journeys.runner(this.name, options.leaseMs)
     const turnstile = new Turnstile(options.concurrency)
     this.#crews = subscriptions.map((subscription) => this.#crewOf(subscription, turnstile))
   }
@@ -87,6 +92,7 @@ export class Worker {
     this.#early = earlyBeatsMs.map((ms) => setTimeout(() => this.#beat(), ms))
     this.#listen?.start()
     this.#upkeep?.start()
+    this.#journeys.start()
     this.#running = Promise.all([this.#sequencer.run(), ...this.#loops.map((loop) => loop.run())])
   }
 
@@ -125,11 +131,13 @@ export class Worker {
     this.#registry.drain()
     this.#sequencer.stop()
     for (const loop of this.#loops) loop.stop()
+    const journeys = this.#journeys.stop()
     clearInterval(this.#heartbeat)
     for (const beat of this.#early) clearTimeout(beat)
     const grace = setTimeout(() => this.#abort.abort(), this.#context.options.stopGraceMs)
     this.#committed.wake()
     await this.#running
+    await journeys
     clearTimeout(grace)
     await this.#upkeep?.stop()
     await this.#listen?.stop()

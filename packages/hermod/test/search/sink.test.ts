@@ -307,7 +307,8 @@ describe('the suite for sinks', () => {
       event: (at) => ({ aggregate: ['document', `x${at}`], payload: { title: `sample ${at}` } }),
       bad: { aggregate: ['document', 'bad'], payload: { pages: 'hermod-sample-payload' } },
       oversize: { aggregate: ['document', 'x'.repeat(600)], payload: { title: 'long id' } },
-      accepted: async () => (await engine.scan('documents', { limit: 5_000 })).map(({ id }) => id),
+      accepted: async () =>
+        (await engine.scan('documents', { limit: 5_000 })).documents.map(({ id }) => id),
       secrets: [],
       down: async () => {
         await door.shut()

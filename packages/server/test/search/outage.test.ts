@@ -133,8 +133,10 @@ async function indexed(name: string): Promise<Record<string, unknown>> {
   let after: string | undefined
   for (;;) {
     const page = await search.scan(name, { limit: 500, ...(after !== undefined && { after }) })
-    for (const { id } of page) found[id] = (await search.get(name, id))?.document.version
-    after = page.at(-1)?.id
+    for (const { id } of page.documents) {
+      found[id] = (await search.get(name, id))?.document.version
+    }
+    after = page.next
     if (after === undefined) return found
   }
 }

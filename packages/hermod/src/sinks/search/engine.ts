@@ -2,7 +2,7 @@
  * The contract of a search engine: one declaration of an index, bulk writes with one outcome per
  * item, searching, and generations that are swapped as a whole. An older version never wins.
  */
-import type { Capabilities, Outcome } from '../sink.ts'
+import type { Capabilities, Outcome, Parked } from '../sink.ts'
 import type { IndexDefinition } from './definition.ts'
 import type { SearchRequest, SearchResult } from './request.ts'
 
@@ -13,25 +13,37 @@ export interface SearchEngine {
   readonly capabilities: Partial<Capabilities>
   /** Tables this engine writes in a PostgreSQL database, so that nobody captures them. */
   readonly tables?: readonly string[]
+  /**
+   * For so long another process may go on writing to the generations it knew before one was made or
+   * dropped; at most 2,000, none when left out.
+   */
+  readonly generationsMs?: number
 
   /** Creates what is missing. Safe from any number of processes at once, and again and again. */
   ensureIndex(index: string, definition: IndexDefinition, options?: Call): Promise<EnsuredIndex>
 
   /** Writes to every generation of the index. One outcome per document, in the order given. */
+  upsert(index: string, documents: readonly Upsert[], options: ParkingWrite): MaybeParked
   upsert(index: string, documents: readonly Upsert[], options?: Write): Promise<readonly Outcome[]>
   /** Deleting what is not there is delivered. A late upsert of an older version stays out. */
+  delete(index: string, documents: readonly Deletion[], options: ParkingWrite): MaybeParked
   delete(
     index: string,
     documents: readonly Deletion[],
     options?: Write,
   ): Promise<readonly Outcome[]>
+  /**
+   * What became of parked writes, one answer per handle in the order given: one outcome for
+   * everything the handle covers (`split` = send it again in halves); undefined = still at work.
+   */
+  poll?(handles: readonly string[], options?: Call): Promise<readonly (Outcome | undefined)[]>
 
   search(index: string, request?: SearchRequest): Promise<SearchResult>
   get(index: string, id: string, options?: Read): Promise<StoredDocument | undefined>
   /** Documents that are not deleted; exact. */
   count(index: string, options?: Read): Promise<number>
-  /** One page in key order (bytes of UTF-8): what `verify` compares. Empty = the end. */
-  scan(index: string, page: ScanPage): Promise<readonly ScannedDocument[]>
+  /** One page in the engine's own order, each document once: what `verify` compares. */
+  scan(index: string, page?: ScanPage): Promise<ScannedPage>
 
   /** A new, empty generation that writes reach from now on. One may be in the making at a time. */
   createGeneration(index: string, definition: IndexDefinition, options?: Call): Promise<Generation>
@@ -63,6 +75,13 @@ export interface Write extends Call {
   readonly generation?: string
 }
 
+/** Engines that answer with a task may leave the waiting to `poll`; others answer as ever. */
+export interface ParkingWrite extends Write {
+  readonly park: true
+}
+
+export type MaybeParked = Promise<readonly Outcome[] | Parked>
+
 export interface Upsert {
   readonly id: string
   /** The log position: only a newer one is applied, anything else is superseded. */
@@ -79,15 +98,23 @@ export interface Deletion {
 export interface StoredDocument {
   readonly id: string
   readonly version: bigint
+  /** `documentHash` of what was written, as in a scan: what a sampled `verify` compares. */
+  readonly hash?: string
   /** The displayed fields. */
   readonly document: Readonly<Record<string, unknown>>
 }
 
 export interface ScanPage extends Read {
-  /** The last id of the page before. */
+  /** `next` of the page before. */
   readonly after?: string
   /** 1,000 when left out. */
   readonly limit?: number
+}
+
+export interface ScannedPage {
+  readonly documents: readonly ScannedDocument[]
+  /** Where to go on, for this engine only to read; absent at the end. */
+  readonly next?: string
 }
 
 export interface ScannedDocument {

@@ -1,5 +1,6 @@
 /** Makes an index true to its declaration, as far as that is possible without filling it again. */
 import type { ResolvedDefinition } from './check-definition.ts'
+import { compareDefinitions } from './compare-definitions.ts'
 import type { EnsuredIndex } from './engine.ts'
 import {
   createGeneration,
@@ -33,8 +34,9 @@ async function compare(
   index: string,
   { live, definition }: { live: PostgresGeneration; definition: ResolvedDefinition },
 ): Promise<EnsuredIndex> {
-  if (same(live.definition, definition)) return { generation: live.id, state: 'unchanged' }
-  if (same(undisplayed(live.definition), undisplayed(definition))) {
+  const change = compareDefinitions(live.definition, definition)
+  if (change === 'none') return { generation: live.id, state: 'unchanged' }
+  if (change === 'displayed') {
     await session.rows(`update ${schema}.generation set definition = $2 where id = $1`, [
       live.id,
       JSON.stringify(definition),
@@ -58,21 +60,4 @@ async function create(
 ): Promise<EnsuredIndex> {
   const { id } = await createGeneration(session, schema, index, { definition, state: 'live' })
   return { generation: id, state }
-}
-
-/** What can change without touching a document. */
-function undisplayed(definition: ResolvedDefinition): ResolvedDefinition {
-  return { ...definition, fields: definition.fields.map((f) => ({ ...f, displayed: true })) }
-}
-
-/** Fields in any order mean the same. */
-function same(a: ResolvedDefinition, b: ResolvedDefinition): boolean {
-  const sorted = ({ language, fields }: ResolvedDefinition) =>
-    JSON.stringify([
-      language,
-      fields
-        .map(({ name, kind, weight, facet, displayed }) => [name, kind, weight, facet, displayed])
-        .sort(([one], [other]) => (String(one) < String(other) ? -1 : 1)),
-    ])
-  return sorted(a) === sorted(b)
 }

@@ -3,6 +3,7 @@
  * (it knows the stems), everything else happens on text in parts.
  */
 import type { ResolvedField } from './check-definition.ts'
+import { textsIn } from './check-document.ts'
 import type { ResolvedRequest } from './check-request.ts'
 import { fold } from './fold.ts'
 import { highlight, spellings } from './highlight.ts'
@@ -10,7 +11,6 @@ import { joined } from './identifiers.ts'
 import type { PostgresGeneration } from './postgres-generations.ts'
 import { displayed } from './postgres-hits.ts'
 import { type Asked, anyWord } from './postgres-query.ts'
-import { textsIn } from './postgres-row.ts'
 import type { Session } from './postgres-session.ts'
 import type { HighlightPart, Hit } from './request.ts'
 

@@ -3,6 +3,7 @@
  * sentence what is wrong with a document, without repeating what is in it.
  */
 import type { ResolvedDefinition, ResolvedField } from './check-definition.ts'
+import { readDocument, textsIn } from './check-document.ts'
 import { isNumeric, numberOf } from './check-request.ts'
 import { documentHash } from './document-hash.ts'
 import type { Upsert } from './engine.ts'
@@ -27,7 +28,6 @@ export interface DocumentRow {
 export const textCharsMax = 200_000
 const headingCharsMax = 10_000
 export const keySeparator = '\u001f'
-const idBytesMax = 512
 const keyCharsMax = 500
 
 /** The row, or why there cannot be one. */
@@ -36,22 +36,9 @@ export function rowOf(
   { id, version, json }: Upsert,
   charsMax = textCharsMax,
 ): DocumentRow | string {
-  const problem = idProblem(id)
-  if (problem !== undefined) return problem
-  let document: unknown
-  try {
-    document = JSON.parse(json)
-  } catch {
-    return 'the document is not JSON'
-  }
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) {
-    return 'the document is not an object: give the event a payload, or the subscription load()'
-  }
-  const values = document as Record<string, unknown>
-  for (const field of definition.fields) {
-    const wrong = fieldProblem(field, values[field.name])
-    if (wrong !== undefined) return `${field.name} ${wrong}`
-  }
+  const document = readDocument(definition, { id, json })
+  if (typeof document === 'string') return document
+  const values = document
   const { fields } = definition
   return {
     ...{ id, version, json, hash: documentHash(document) },
@@ -60,38 +47,6 @@ export function rowOf(
     keys: keysOf(fields, values),
     numbers: fields.filter(isNumeric).map((field) => numberOf(field, values[field.name]) ?? null),
   }
-}
-
-function idProblem(id: string): string | undefined {
-  if (typeof id !== 'string' || id === '') return 'the id is empty'
-  if (Buffer.byteLength(id) > idBytesMax) return `the id has more than ${idBytesMax} bytes`
-  return /[\0\p{Surrogate}]/u.test(id)
-    ? 'the id holds a character that cannot be stored'
-    : undefined
-}
-
-/** Absent and null are fine everywhere. */
-function fieldProblem(field: ResolvedField, value: unknown): string | undefined {
-  if (value === undefined || value === null || field.kind === 'stored') return undefined
-  if (isNumeric(field)) {
-    if (numberOf(field, value) !== undefined) return undefined
-    return field.kind === 'number'
-      ? 'must be a number'
-      : 'must be an ISO time with its zone, or milliseconds since 1970'
-  }
-  const list = Array.isArray(value) ? value : [value]
-  if (list.every((one) => one === null || isScalar(one))) return undefined
-  return 'must be a text or a list of texts'
-}
-
-function isScalar(value: unknown): boolean {
-  return ['string', 'number', 'boolean'].includes(typeof value)
-}
-
-/** The texts of a field, whatever it holds. */
-export function textsIn(value: unknown): string[] {
-  const list = Array.isArray(value) ? value : [value]
-  return list.filter(isScalar).map(String)
 }
 
 type Values = Readonly<Record<string, unknown>>

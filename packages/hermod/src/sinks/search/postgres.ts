@@ -126,12 +126,12 @@ export class PostgresSearch implements contract.SearchEngine {
   get(index: string, id: string, options: contract.Read = {}) {
     return this.#reading(index, options, async (session, generation) => {
       const [row] = await session.rows(
-        `select version::text, source::text as json from ${generation.table} where id = $1 and not deleted`,
+        `select version::text, hash, source::text as json from ${generation.table} where id = $1 and not deleted`,
         [id],
       )
       if (row === undefined) return undefined
       const document = displayed(generation, JSON.parse(row.json as string))
-      return { id, version: BigInt(row.version as string), document }
+      return { id, version: BigInt(row.version as string), hash: row.hash as string, document }
     })
   }
 
@@ -142,15 +142,21 @@ export class PostgresSearch implements contract.SearchEngine {
     })
   }
 
-  scan(index: string, { after = '', limit = 1_000, ...options }: contract.ScanPage = {}) {
+  /** In key order; the cursor is the last id. */
+  scan(
+    index: string,
+    { after = '', limit = 1_000, ...options }: contract.ScanPage = {},
+  ): Promise<contract.ScannedPage> {
     return this.#reading(index, options, async (session, { table }) => {
       const rows = await session.rows(
         `select id, version::text, hash from ${table} where not deleted and id > $1 order by id limit $2`,
-        [after, limit],
+        [after, limit + 1],
       )
-      return rows.map(({ id, version, hash }) => {
+      const documents = rows.slice(0, limit).map(({ id, version, hash }) => {
         return { id: id as string, version: BigInt(version as string), hash: hash as string }
       })
+      const last = documents.at(-1)
+      return { documents, ...(rows.length > limit && last && { next: last.id }) }
     })
   }
 
