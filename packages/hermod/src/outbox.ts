@@ -164,6 +164,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   async close(): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.stop()))
     await Promise.all([...this.#subscriptions.values()].map(({ sink }) => sink.close?.()))
+    await this.#indexes.close()
   }
 
   /** Tells workers here at once, and those elsewhere at once but at most every few milliseconds. */

@@ -106,6 +106,12 @@ export class Indexes {
     throw new HermodError('HMD_INDEX_UNKNOWN', `there is no index ${name}${hint} (${known})`)
   }
 
+  /** The engines, as a sink's close() does: twice is harmless. */
+  async close(): Promise<void> {
+    const engines = new Set([...this.#declared.values()].map(({ engine }) => engine))
+    await Promise.all([...engines].map((engine) => engine.close()))
+  }
+
   /** Queued; a worker carries it out. */
   rebuild(name: string, given: RebuildPlan, by: Decision): Promise<Started> {
     const plan = checkOptions('rebuild', given, rebuildSpec)
