@@ -207,4 +207,32 @@ export const catalogue = {
     says: 'A generation of a search index is not in the state this step needs.',
     fix: 'Look at engine.generations(index): one can be in the making, and the live one cannot be dropped.',
   },
+  HMD_INDEX_UNKNOWN: {
+    says: 'No index of that name is declared in this process.',
+    fix: 'Declare it with outbox.index(name, …) in the module that --config names, or correct the name.',
+  },
+  HMD_INDEX_CONFLICT: {
+    says: 'An index is declared twice.',
+    fix: 'Declare each index once; several subscriptions may write it.',
+  },
+  HMD_SOURCE_INVALID: {
+    says: 'The source of an index cannot be read as it was declared.',
+    fix: 'Correct table, columns, key or condition of tableSource() or querySource(), and grant SELECT on it.',
+  },
+  HMD_REBUILD_DIFFERS: {
+    says: 'The new generation is not what the source says, so it was not swapped in; searches go on as before.',
+    fix: 'Look at the examples with hermod journeys show. Rows written without events, or a map() that gives another document each time, are the usual causes.',
+  },
+  HMD_REBUILD_LOST: {
+    says: 'The generation a rebuild was filling is gone or already live.',
+    fix: 'Start the rebuild again; nobody else may create, swap or drop generations meanwhile.',
+  },
+  HMD_VERIFY_BEHIND: {
+    says: 'The subscription does not get on, so drift cannot be told from what is on its way.',
+    fix: 'Start a worker (hermod work), or mend what holds the subscription (hermod status), then verify again.',
+  },
+  HMD_REPAIR_IMPOSSIBLE: {
+    says: 'The index cannot be repaired through the log: its subscription cannot read a row again.',
+    fix: "Give the subscription load: index.load (and loads: 'references' where events carry state), or run hermod rebuild.",
+  },
 } as const satisfies Record<`HMD_${string}`, { says: string; fix: string }>

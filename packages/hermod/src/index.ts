@@ -7,9 +7,21 @@ export { installRoles, type RolesOptions } from './desk/roles.ts'
 export { catalogue, HermodError, type HermodErrorCode } from './errors.ts'
 export type { NewEvent, OutboxEvent } from './event.ts'
 export type { WatchOptions } from './flow/watch.ts'
+export type { Compared, Difference } from './journeys/compare.ts'
+export type { DeclaredIndex, IndexOptions, Schedule } from './journeys/declared-index.ts'
+export type { RebuildPreview, Started } from './journeys/indexes.ts'
 export type * from './journeys/journey.ts'
 export type { Journeys, WatchOptions as JourneyWatchOptions } from './journeys/journeys.ts'
+export type { RebuildPlan, RebuildResult } from './journeys/rebuild.ts'
 export { type JourneyHandler, JourneyStopped, type Run } from './journeys/runner.ts'
+export type { IndexSource, SourceDocument, SourcePage, SourceRows } from './journeys/source.ts'
+export {
+  type QuerySourceOptions,
+  querySource,
+  type TableSourceOptions,
+  tableSource,
+} from './journeys/sources.ts'
+export type { VerifyPlan, VerifyResult } from './journeys/verify.ts'
 export { assertMigrated, type MigrateOptions, type MigrateResult, migrate } from './migrate.ts'
 export { applyMigrations, assertApplied, type NumberedSql } from './numbered-sql.ts'
 export type { OutboxOptions, SubscriptionOptions, WorkerOptions } from './options.ts'

@@ -12,7 +12,11 @@ import { assertSequencer } from './flow/sequence.ts'
 import { subscribe } from './flow/subscribe.ts'
 import { unwatch, type WatchOptions, watch } from './flow/watch.ts'
 import { once } from './inbox.ts'
+import type { DeclaredIndex, IndexOptions } from './journeys/declared-index.ts'
+import { Indexes, type RebuildPreview, type Started } from './journeys/indexes.ts'
 import { Journeys } from './journeys/journeys.ts'
+import type { RebuildPlan } from './journeys/rebuild.ts'
+import type { VerifyPlan } from './journeys/verify.ts'
 import { assertLanes, assertMigrated, type MigrateResult, migrate } from './migrate.ts'
 import {
   checkTogether,
@@ -38,6 +42,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   /** Long work that survives its process: replay, rebuild, verify. */
   readonly journeys: Journeys
   readonly #options: ResolvedOutboxOptions
+  readonly #indexes: Indexes
   readonly #subscriptions = new Map<string, ResolvedSubscription>()
   readonly #workers = new Set<Worker>()
   #waking = false
@@ -47,6 +52,11 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     this.#options = outboxOptions(options)
     this.db = this.#options.pool as unknown as Database
     this.journeys = new Journeys(this.db, this.#options.listener)
+    this.#indexes = new Indexes({
+      ...{ db: this.db, journeys: this.journeys, listener: this.#options.listener },
+      replay: async () => {},
+      subscription: (name) => this.#subscriptions.get(name),
+    })
   }
 
   /** Brings the schema up to date; safe from any number of processes at once. */
@@ -108,6 +118,31 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     return this
   }
 
+  /** Declares a search index: what rebuild, verify and backfill work on. */
+  index(name: string, options: IndexOptions): DeclaredIndex {
+    return this.#indexes.declare(name, options)
+  }
+
+  /** Fills the index anew beside the one that is searched, and swaps. Workers carry it out. */
+  rebuild(index: string, plan: RebuildPlan, by: desk.Decision): Promise<Started> {
+    return this.#indexes.rebuild(index, plan, by)
+  }
+
+  /** What a rebuild would do, without doing it. */
+  previewRebuild(index: string): Promise<RebuildPreview> {
+    return this.#indexes.preview(index)
+  }
+
+  /** Compares the index with its source; `repair` makes the subscription read what differs again. */
+  verify(index: string, plan: VerifyPlan, by: desk.Decision): Promise<Started> {
+    return this.#indexes.verify(index, plan, by)
+  }
+
+  /** Fills the index that is there from its source, in place. */
+  backfill(index: string, by: desk.Decision): Promise<Started> {
+    return this.#indexes.backfill(index, by)
+  }
+
   /** Starts a worker in this process. */
   async start(options: WorkerOptions = {}): Promise<Worker> {
     const worker = await this.#worker(options)
@@ -129,6 +164,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   async close(): Promise<void> {
     await Promise.all([...this.#workers].map((worker) => worker.stop()))
     await Promise.all([...this.#subscriptions.values()].map(({ sink }) => sink.close?.()))
+    await this.#indexes.close()
   }
 
   /** Tells workers here at once, and those elsewhere at once but at most every few milliseconds. */

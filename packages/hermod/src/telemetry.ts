@@ -109,6 +109,18 @@ export interface ErrorEvent {
   readonly subscription?: string | undefined
 }
 
+/** What `verify` found: documents that are not what the source says. */
+export interface DriftEvent {
+  readonly index: string
+  readonly subscription: string
+  /** Documents on either side. */
+  readonly source: number
+  readonly indexed: number
+  readonly missing: number
+  readonly orphaned: number
+  readonly stale: number
+}
+
 export interface Listener {
   step?(event: StepEvent): void
   claim?(event: ClaimEvent): void
@@ -119,6 +131,7 @@ export interface Listener {
   leaseLost?(event: LeaseLostEvent): void
   breaker?(event: BreakerEvent): void
   journey?(event: JourneyEvent): void
+  drift?(event: DriftEvent): void
   warning?(event: WarningEvent): void
   error?(event: ErrorEvent): void
 }
@@ -136,6 +149,7 @@ export const listenerNames = [
   'leaseLost',
   'breaker',
   'journey',
+  'drift',
   'warning',
   'error',
 ] as const satisfies readonly ListenerName[]

@@ -1,27 +1,32 @@
 /** Which sink hears which event: one table. The worker serves exactly these subscriptions. */
-import type { OutboxEvent } from 'hermod'
+import { type OutboxEvent, querySource } from 'hermod'
 import type { Sink } from 'hermod/sinks'
 import { unavailable } from 'hermod/sinks'
 import { searchSink } from 'hermod/sinks/search'
-import { searchDocuments } from './documents/queries.ts'
+import { documentOfRow, rowsOf, searchDocuments } from './documents/queries.ts'
 import { searchDefinition } from './documents/search-document.ts'
 import { workspaceReaction, workspaceSubscription } from './documents/workspace/sink.ts'
-import { effectOn, type IndexName } from './events.ts'
+import { consequences, effectOn, type IndexName } from './events.ts'
 import type { Platform } from './platform.ts'
 
 export interface Reaction {
   readonly subscription: string
   readonly index: IndexName
   readonly types: readonly string[]
+  /** The event that makes it read a document again. */
+  readonly refresh: string
   /** Published documents never wait behind drafts. */
   readonly priority: number
 }
 
 export const reactions: readonly Reaction[] = [
-  { subscription: 'search-documents', index: 'documents', types: ['document.*'], priority: 10 },
+  {
+    ...{ subscription: 'search-documents', index: 'documents', priority: 10 },
+    ...{ types: ['document.*'], refresh: consequences.refreshDocument.event },
+  },
   {
     ...{ subscription: 'search-drafts', index: 'drafts', priority: 0 },
-    types: ['draft.*', 'document.published'],
+    ...{ types: ['draft.*', 'document.published'], refresh: consequences.refreshDraft.event },
   },
 ]
 
@@ -32,8 +37,13 @@ export async function installReactions(platform: Platform): Promise<void> {
 }
 
 async function install(platform: Platform, reaction: Reaction): Promise<void> {
-  const { subscription, index, types, priority } = reaction
+  const { subscription, index, types, priority, refresh } = reaction
   const ensure = ensureOnce(platform, index)
+  platform.outbox.index(index, {
+    ...{ engine: platform.search, definition: searchDefinition, subscription },
+    source: querySource({ name: index, query: rowsOf(index), map: documentOfRow }),
+    refresh: { type: refresh, aggregate: 'document' },
+  })
   platform.outbox.subscribe(subscription, {
     ...{ revision: 1, types, priority, coalesce: 'latest', from: 'beginning' },
     batch: { count: 200 },
@@ -69,7 +79,10 @@ function ensureOnce({ search, log }: Platform, index: IndexName): () => Promise<
   let ensured: Promise<void> | undefined
   const work = async () => {
     const { state } = await search.ensureIndex(index, searchDefinition)
-    if (state === 'rebuild-needed') log.warn({ code: 'search.rebuild_needed', index })
+    if (state === 'rebuild-needed') {
+      const detail = `the index goes on as it was declared before; run: hermod rebuild ${index}`
+      log.warn({ code: 'search.rebuild_needed', index, detail })
+    }
   }
   return () => {
     ensured ??= work().catch((error) => {

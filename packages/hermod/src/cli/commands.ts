@@ -12,6 +12,9 @@ const own: Readonly<Record<string, () => Promise<{ readonly command: Command }>>
   doctor: () => import('./commands/doctor.ts'),
   rebase: () => import('./commands/rebase.ts'),
   dead: () => import('./commands/dead.ts'),
+  rebuild: () => import('./commands/rebuild.ts'),
+  verify: () => import('./commands/verify.ts'),
+  backfill: () => import('./commands/backfill.ts'),
   help: () => import('./commands/help.ts'),
   version: () => import('./commands/version.ts'),
 }

@@ -10,6 +10,7 @@ export {
   usage,
 } from './command.ts'
 export { databaseUrl, maskUrl } from './connect.ts'
-export type { OpenOutbox, ServerPart } from './server-part.ts'
+export { type ProgressBar, progressBar } from './progress-bar.ts'
+export type { OpenOutbox, Purpose, ServerPart } from './server-part.ts'
 export { listenForSignals, type Signals } from './signals.ts'
 export { type Cell, Terminal, type TerminalOptions, toJson } from './terminal.ts'

@@ -13,8 +13,11 @@ export interface ServerPart {
   /** Kept up to date by `hermod migrate`, after the engine's own. */
   readonly schemas: readonly NumberedSql[]
   /** The platform's outbox with its reactions: what `hermod work` serves without a config module. */
-  readonly openOutbox: (context: Context) => Promise<OpenOutbox>
+  readonly openOutbox: (context: Context, purpose?: Purpose) => Promise<OpenOutbox>
 }
+
+/** `ask`: nothing but what the command itself needs is started. */
+export type Purpose = 'work' | 'ask'
 
 const serverModule = 'hermod-server/cli'
 

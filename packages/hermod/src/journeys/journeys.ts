@@ -21,6 +21,7 @@ export class Journeys {
   readonly #db: Database
   readonly #listener: Listener
   readonly #handlers: JourneyHandler[] = []
+  readonly #chores: (() => Promise<void>)[] = []
   readonly #runners = new Set<Runner>()
 
   constructor(db: Database, listener: Listener) {
@@ -61,11 +62,20 @@ export class Journeys {
     return this
   }
 
+  /** Done about every second by the runners of this process; it must not throw. */
+  also(work: () => Promise<void>): this {
+    this.#chores.push(work)
+    return this
+  }
+
   /** A runner for a worker of this process. */
   runner(name: string, leaseMs: number): Runner {
     const runner: Runner = new Runner({
       ...{ db: this.#db, name, leaseMs, listener: this.#listener },
       handlers: () => this.#handlers,
+      chores: async () => {
+        for (const chore of this.#chores) await chore()
+      },
       ended: () => this.#runners.delete(runner),
     })
     this.#runners.add(runner)

@@ -187,6 +187,8 @@ export interface RunnerContext {
   readonly listener: Listener
   /** Asked each time: handlers may be added while it runs. */
   handlers(): readonly JourneyHandler[]
+  /** What is to be done now and then, beside journeys. */
+  chores(): Promise<void>
   /** It has stopped. */
   ended(): void
 }
@@ -197,6 +199,8 @@ export class Runner {
   readonly #running = new Map<Run, Promise<void>>()
   #loop: Promise<void> = Promise.resolve()
   #stopping = false
+  #chores: Promise<void> | undefined
+  #choresMs = Number.NEGATIVE_INFINITY
 
   constructor(context: RunnerContext) {
     this.#context = context
@@ -216,6 +220,7 @@ export class Runner {
     this.#stopping = true
     this.#wake.wake()
     await this.#loop
+    await this.#chores
     for (const run of this.#running.keys()) run.stop()
     await Promise.all(this.#running.values())
     this.#context.ended()
@@ -245,12 +250,26 @@ export class Runner {
     while (!this.#stopping) {
       const seen = this.#wake.count
       try {
+        this.#doChores()
         await this.takeAll()
       } catch (error) {
         notify(this.#context.listener, 'error', { during: 'journeys', error })
       }
       if (!this.#stopping) await this.#wake.wait(pollMs, seen)
     }
+  }
+
+  /** Beside the journeys: an engine that does not answer holds up nothing. */
+  #doChores(): void {
+    const nowMs = performance.now()
+    if (this.#chores !== undefined || nowMs - this.#choresMs < pollMs * 0.9) return
+    this.#choresMs = nowMs
+    this.#chores = this.#context
+      .chores()
+      .catch((error) => notify(this.#context.listener, 'error', { during: 'journeys', error }))
+      .finally(() => {
+        this.#chores = undefined
+      })
   }
 
   async #take(): Promise<boolean> {

@@ -46,16 +46,21 @@ describe('without a database', () => {
     expect(all).toMatchObject({ code: 0, err: '' })
     const names = [...all.out.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map((match) => match[1])
     // Where the server is installed, its commands follow.
-    expect(names.slice(0, 8)).toEqual([
+    for (const name of [
       'migrate',
       'work',
       'status',
       'doctor',
       'rebase',
       'dead',
+      'rebuild',
+      'verify',
+      'backfill',
       'help',
       'version',
-    ])
+    ]) {
+      expect(names).toContain(name)
+    }
     const some = await Promise.all(
       ['dead', 'migrate', 'work'].map((name) => hermod(['help', name])),
     )

@@ -1,7 +1,7 @@
 /** The work of `hermod import`: reads, checks, writes, and says what became of every row. */
 import { createReadStream, type ReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { type Context, usage } from 'hermod/cli'
+import { type Context, type ProgressBar, progressBar, usage } from 'hermod/cli'
 import { permissionsOf } from '../access/permissions.ts'
 import type { Actor } from '../actor.ts'
 import { Addresses } from '../documents/import-people.ts'
@@ -12,7 +12,6 @@ import { type Counted, checkImport, writeImport } from '../documents/import-run.
 import { checkViewOf, viewOf } from '../documents/import-view.ts'
 import type { Platform } from '../platform.ts'
 import { userName } from './people/with-platform.ts'
-import { type ProgressBar, progressBar } from './progress-bar.ts'
 
 export interface FileImport {
   readonly file: string

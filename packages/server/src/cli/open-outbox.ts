@@ -1,5 +1,5 @@
 /** The platform's outbox with its reactions, for `hermod work`. */
-import type { Context, OpenOutbox } from 'hermod/cli'
+import type { Context, OpenOutbox, Purpose } from 'hermod/cli'
 import { createPlatform } from '../create-platform.ts'
 import { watchWorkspace } from '../documents/workspace/watch.ts'
 import { createLog } from '../log.ts'
@@ -8,7 +8,10 @@ import { installReactions } from '../reactions.ts'
 import { readConfig } from '../read-config.ts'
 import { sourcesOf } from './config-options.ts'
 
-export async function openPlatformOutbox(context: Context): Promise<OpenOutbox> {
+export async function openPlatformOutbox(
+  context: Context,
+  purpose: Purpose = 'work',
+): Promise<OpenOutbox> {
   const config = readConfig({ ...sourcesOf(context), secretNeeded: false })
   const log = createLog(config.logLevel, { readable: process.stdout.isTTY })
   const platform = createPlatform(config, { log })
@@ -16,9 +19,9 @@ export async function openPlatformOutbox(context: Context): Promise<OpenOutbox> 
     await assertServerMigrated(platform.pool)
     await installReactions(platform)
     // Where workers write the files, edits of files are looked for.
-    const watching = watchWorkspace(platform)
+    const watching = purpose === 'work' ? watchWorkspace(platform) : undefined
     const close = async () => {
-      await watching.stop()
+      await watching?.stop()
       await platform.close()
     }
     return { outbox: platform.outbox, close }

@@ -93,12 +93,18 @@ export async function searchDocuments(
   index: 'documents' | 'drafts',
   ids: readonly string[],
 ): Promise<Map<string, SearchDocument>> {
+  const { rows } = await db.query<DocumentRow>(`${rowsOf(index)} and id = any ($1::uuid[])`, [ids])
+  return new Map(rows.map((row) => [row.id, documentOfRow(row)]))
+}
+
+/** The rows an index consists of: what it is filled from and compared with. */
+export function rowsOf(index: 'documents' | 'drafts'): string {
   const published = index === 'documents' ? 'is not null' : 'is null'
-  const { rows } = await db.query<DocumentRow>(
-    `select * from hermod.document_whole where id = any ($1::uuid[]) and published_at ${published}`,
-    [ids],
-  )
-  return new Map(rows.map((row) => [row.id, searchDocument(documentOf(row))]))
+  return `select * from hermod.document_whole where published_at ${published}`
+}
+
+export function documentOfRow(row: DocumentRow): SearchDocument {
+  return searchDocument(documentOf(row))
 }
 
 /** Of these drafts, the ones this person may see at this moment. */

@@ -6,10 +6,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Terminal } from 'hermod/cli'
+import { progressBar, Terminal } from 'hermod/cli'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { command } from '../../src/cli/commands/people.ts'
-import { progressBar } from '../../src/cli/progress-bar.ts'
 import { usePeople } from './use-people.ts'
 
 const people = usePeople()

@@ -3,14 +3,10 @@
  * is installed and there is no module. SIGTERM and Ctrl-C finish what is in flight and give the lanes
  * back; the second one leaves at once.
  */
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { type Command, type Context, numberOf, textOf, usage } from '../command.ts'
-import { type OpenOutbox, serverPart } from '../server-part.ts'
+import { type Command, type Context, numberOf, textOf } from '../command.ts'
+import { configOption, openOutbox } from '../open-outbox.ts'
 import { listenForSignals } from '../signals.ts'
 
-const defaultConfig = 'hermod.config.mjs'
 const leaving = 'Leaving now; unfinished deliveries will be sent again.'
 
 export const command: Command = {
@@ -23,11 +19,7 @@ export const command: Command = {
     'hermod work --subscription search --concurrency 8',
   ],
   options: {
-    config: {
-      type: 'string',
-      value: 'FILE',
-      says: `${defaultConfig} when left out; a .toml is the server’s`,
-    },
+    config: configOption,
     subscription: { type: 'string', value: 'NAME', says: 'serve only these (a,b)' },
     concurrency: {
       type: 'string',
@@ -77,27 +69,4 @@ function workerOptions(context: Context) {
     ...(concurrency !== undefined && { concurrency }),
     ...(name !== undefined && { name }),
   }
-}
-
-/** The named module, else the usual one; without either, the platform's outbox where there is one. */
-async function openOutbox(context: Context): Promise<OpenOutbox> {
-  const named = textOf(context, 'config')
-  const file = resolve(named ?? defaultConfig)
-  if (existsSync(file) && !file.endsWith('.toml')) return loadModule(file)
-  const server = named === undefined || named.endsWith('.toml') ? await serverPart() : undefined
-  if (server !== undefined) return server.openOutbox(context)
-  throw usage(
-    `there is no ${file}`,
-    'Name your config module with --config FILE; see hermod help work.',
-  )
-}
-
-async function loadModule(file: string): Promise<OpenOutbox> {
-  const { default: exported } = await import(pathToFileURL(file).href)
-  const outbox = typeof exported === 'function' ? await exported() : exported
-  // By its shape: the module may have loaded another copy of the library.
-  if (typeof outbox?.start === 'function' && outbox.db !== undefined) {
-    return { outbox, close: async () => outbox.db.end?.() }
-  }
-  throw usage(`${file} does not default-export an outbox`, 'See hermod help work for an example.')
 }

@@ -5,7 +5,7 @@
 import type { HighlightPart } from './request.ts'
 
 const UNSPACED = String.raw`[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]`
-const WORD = new RegExp(`${UNSPACED}|(?:(?!${UNSPACED})[\\p{L}\\p{N}\\p{M}])+`, 'gu')
+export const WORD = new RegExp(`${UNSPACED}|(?:(?!${UNSPACED})[\\p{L}\\p{N}\\p{M}])+`, 'gu')
 /** Looking further costs more than it shows. */
 const textCharsMax = 100_000
 const wholeCharsMax = 300

@@ -1,7 +1,6 @@
 /** `hermod people import`: from a legacy table of users, with a bar where somebody looks. */
-import { type Context, flagOf, textOf } from 'hermod/cli'
+import { type Context, flagOf, progressBar, textOf } from 'hermod/cli'
 import { type ImportReport, importUsers } from '../../people/import-users.ts'
-import { progressBar } from '../progress-bar.ts'
 import { takes, type Verb } from './verb.ts'
 import { actorOfShell } from './with-platform.ts'
 

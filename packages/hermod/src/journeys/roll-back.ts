@@ -1,0 +1,44 @@
+/**
+ * Rolling back: the generation that was live before is live again. It has heard every write since,
+ * so nothing is missing; the other one is kept as long as a former generation is.
+ */
+import { HermodError } from '../errors.ts'
+import type { DeclaredIndex } from './declared-index.ts'
+import { engineCall } from './engine-call.ts'
+import { untilPassed } from './passing.ts'
+import { floorOf } from './position.ts'
+import type { RebuildContext, RebuildPlan, RebuildResult } from './rebuild.ts'
+import type { Run } from './runner.ts'
+
+export async function rollBack(
+  run: Run,
+  index: DeclaredIndex,
+  context: RebuildContext,
+): Promise<RebuildResult> {
+  const { name, engine, subscription } = index
+  const list = () => engineCall(run, index, (call) => engine.generations(name, call))
+  if (run.progress.former == null) {
+    const generations = await list()
+    const live = generations.find(({ state }) => state === 'live')
+    if (live === undefined || !generations.some(({ state }) => state === 'retired')) {
+      const says = `index ${name} has no earlier generation to go back to`
+      throw new HermodError('HMD_SEARCH_GENERATION', says)
+    }
+    const swapFrom = String(await floorOf(run.db, subscription))
+    await run.note({ former: live.id, swapFrom }, 'swap')
+  }
+  const { former, swapFrom } = run.progress
+  const isBack = (await list()).some(({ id, state }) => state === 'live' && id !== former)
+  if (!isBack) await engineCall(run, index, (call) => engine.rollBackGeneration(name, call))
+  await run.note({}, 'settle')
+  if (engine.generationsMs) await run.pause(engine.generationsMs)
+  await untilPassed(run, subscription)
+  await context.replay(run, subscription, BigInt(String(swapFrom)))
+  await run.note({}, 'keep')
+  const live = (await list()).find(({ state }) => state === 'live')
+  const { keepMs = index.keepMs } = run.journey.plan as RebuildPlan
+  return {
+    ...{ generation: live?.id ?? '', former: String(former), documents: 0, rejected: 0 },
+    ...{ keepUntil: new Date(Date.now() + keepMs).toISOString(), rejections: [] },
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * Words that say nothing alone, for engines that have no list of their own or keep a query that holds
+ * nothing else. English only: other languages have none here.
+ */
+import { finished, type Term } from './query.ts'
+
+const ENGLISH: readonly string[] = [
+  'a about above after again against all am an and any are as at be because been before being',
+  'below between both but by can did do does doing down during each few for from further had has',
+  'have having he her here hers herself him himself his how i if in into is it its itself just me',
+  'more most my myself no nor not now of off on once only or other our ours ourselves out over own',
+  'same she should so some such than that the their theirs them themselves then there these they',
+  'this those through to too under until up very was we were what when where which while who whom',
+  'why will with you your yours yourself yourselves',
+].flatMap((line) => line.split(' '))
+
+export function stopWordsOf(language: string): string[] {
+  return language === 'english' ? [...ENGLISH] : []
+}
+
+/** The query without them; a word that may go on is kept: `the` becomes `theory`. */
+export function withoutStopWords(terms: readonly Term[], language: string): readonly Term[] {
+  const stop = new Set(stopWordsOf(language))
+  const kept = terms.filter(({ words, excluded, unfinished }) => {
+    return excluded || unfinished || words.length > 1 || !stop.has(words[0] as string)
+  })
+  return kept.at(-1) === terms.at(-1) ? kept : finished(kept)
+}
