@@ -26,14 +26,14 @@ export interface EmitOptions {
   readonly known: EventDefinitions | undefined
   readonly nowMs: number
   readonly listener: Listener | undefined
-  readonly prepare: boolean
+  readonly prepare?: boolean
 }
 
 /** Returns the ids, in the order of the events. */
 export async function emit(
   client: unknown,
   events: NewEvent | readonly NewEvent[],
-  { known, nowMs, listener, prepare }: EmitOptions,
+  { known, nowMs, listener, prepare = false }: EmitOptions,
 ): Promise<bigint[]> {
   const tx = asTx(client)
   const prepared = prepareEvents(events, known, nowMs)
