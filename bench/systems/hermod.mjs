@@ -8,6 +8,8 @@ const asEvent = ({ aggregateId, payload }) => ({
   aggregate: [aggregateType, aggregateId],
   payload,
 })
+/** No pooler in between. */
+const prepare = true
 const leafRows = 1_000_000
 const listener = { error: ({ during, error }) => console.error(`hermod, ${during}:`, error) }
 
@@ -15,7 +17,8 @@ export default {
   name: 'hermod',
   schema: 'outbox',
   settings: { concurrency: 2, batch: 5_000 },
-  reasons: 'two claim loops for two cores; the largest batch a subscription may have',
+  reasons:
+    'two claim loops for two cores; the largest batch a subscription may have; prepared statements',
   /** One loop takes all lanes at its first claim: a smoke run waits for no second one. */
   smoke: { concurrency: 1, batch: 500 },
   candidates: [
@@ -42,7 +45,7 @@ export default {
 
   async producer(url) {
     const pool = openPool(url, 1)
-    const outbox = createOutbox({ pool, listener })
+    const outbox = createOutbox({ pool, listener, prepare })
     return {
       enqueue: (client, items) =>
         outbox.emit(client, items.length === 1 ? asEvent(items[0]) : items.map(asEvent)),
@@ -53,7 +56,7 @@ export default {
 
   async consumer(url, { delivered, settings, subscriptions = 1, sinkMs = 0 }) {
     const pool = openPool(url, settings.concurrency + 8)
-    const outbox = createOutbox({ pool, listener })
+    const outbox = createOutbox({ pool, listener, prepare })
     const sink = nullSink(delivered, sinkMs)
     for (let n = 1; n <= subscriptions; n++) {
       const batch = { count: settings.batch }

@@ -2,6 +2,7 @@
  * How the engine talks to PostgreSQL: one statement, text in, text out. Our coded SQL errors become
  * HermodErrors; every other error passes unchanged.
  */
+import { createHash } from 'node:crypto'
 import { fromSqlState } from './errors.ts'
 
 /** What the engine needs of a `pg` pool or client. */
@@ -54,6 +55,29 @@ async function run(db: Queryable, config: object): Promise<{ rows: any[] }> {
   } catch (error) {
     throw fromSqlState(error)
   }
+}
+
+/** The same database, with each statement that has values prepared by name: for few, fixed texts. */
+export function preparing(db: Database): Database {
+  return {
+    connect: () => db.connect(),
+    query: (config: { text?: string; values?: unknown }) => {
+      const { text, values } = config
+      if (text === undefined || values === undefined) return db.query(config)
+      return db.query({ ...config, name: nameOf(text) })
+    },
+  }
+}
+
+const names = new Map<string, string>()
+
+/** The same text has the same name on every connection, whoever prepared it. */
+function nameOf(text: string): string {
+  const known = names.get(text)
+  if (known !== undefined) return known
+  const name = `hermod_${createHash('sha256').update(text).digest('base64url').slice(0, 16)}`
+  names.set(text, name)
+  return name
 }
 
 /** BEGIN, the work, COMMIT; ROLLBACK when it throws. A connection that broke is not used again. */

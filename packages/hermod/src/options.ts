@@ -48,6 +48,11 @@ export interface OutboxOptions {
   readonly lanes?: number
   /** Made by defineEvents(). */
   readonly events?: EventDefinitions
+  /**
+   * Statements are prepared by name once a connection: cheaper. Leave it off behind a pooler that
+   * changes connections between transactions and does not know prepared statements.
+   */
+  readonly prepare?: boolean
 }
 
 const outboxSpec = {
@@ -56,6 +61,7 @@ const outboxSpec = {
   random: withDefault(callable<() => number>(), Math.random),
   listener: withDefault(rule(readListener), {}),
   lanes: optional(integer({ min: 1, max: 256 })),
+  prepare: flag(false),
   events: optional(having<EventDefinitions>(['resolve', 'read'], 'must be made by defineEvents()')),
 }
 

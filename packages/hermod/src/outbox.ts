@@ -2,7 +2,7 @@
  * The public door: one object per database that emits, subscribes, works and answers questions. It
  * assembles; every verb lives in its own file.
  */
-import { type Database, transaction } from './database.ts'
+import { type Database, preparing, transaction } from './database.ts'
 import type { DefinedEvents, EventDefinitions, NewEventOf } from './define-events.ts'
 import * as desk from './desk/desk.ts'
 import { HermodError } from './errors.ts'
@@ -66,9 +66,9 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
 
   /** Inside your transaction: `tx` is whatever your client library calls a transaction. */
   emit(tx: unknown, events: EventOf<D> | readonly EventOf<D>[]): Promise<bigint[]> {
-    const { events: known, clock, listener } = this.#options
+    const { events: known, clock, listener, prepare } = this.#options
     const given = events as NewEvent | readonly NewEvent[]
-    return emit(tx, given, { known, nowMs: clock(), listener })
+    return emit(tx, given, { known, nowMs: clock(), listener, prepare })
   }
 
   /** Locks aggregates until the transaction ends: lock, read, write, emit. */
@@ -267,7 +267,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     for (const subscription of served) await subscribe(this.db, subscription)
     const { listener, random, events: definitions } = this.#options
     return new Worker({
-      db: this.db,
+      db: this.#options.prepare ? preparing(this.db) : this.db,
       subscriptions: served,
       options,
       listener,

@@ -23,6 +23,8 @@ export interface Tx {
   query(
     text: string,
     params: readonly (string | null)[],
+    /** Prepare it under this name, where the library can. */
+    name?: string,
   ): Promise<readonly Record<string, unknown>[]>
   /** `'unknown'`: the library cannot tell; the statement is then sent as it is. */
   readonly inTransaction: boolean | 'unknown'

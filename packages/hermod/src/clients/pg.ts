@@ -5,8 +5,14 @@
 import type { ClientAdapter, Tx } from './client.ts'
 import { hasMethods } from './duck.ts'
 
+interface Statement {
+  readonly text: string
+  readonly values: unknown[]
+  readonly name?: string
+}
+
 interface PgClient {
-  query(text: string, values: unknown[]): Promise<{ rows: Record<string, unknown>[] }>
+  query(statement: Statement): Promise<{ rows: Record<string, unknown>[] }>
   escapeLiteral(text: string): string
   /** Since pg 8.21: the status byte of the last answer. */
   getTransactionStatus?(): string | null
@@ -26,7 +32,11 @@ export const pgClient: ClientAdapter = {
     if (!isPool(client) && !isClient(client)) return undefined
     return {
       inTransaction: isPool(client) ? false : inTransaction(client),
-      query: async (text, params) => (await client.query(text, [...params])).rows,
+      query: async (text, params, name) => {
+        const values = [...params]
+        return (await client.query(name === undefined ? { text, values } : { text, values, name }))
+          .rows
+      },
     }
   },
 }

@@ -26,13 +26,14 @@ export interface EmitOptions {
   readonly known: EventDefinitions | undefined
   readonly nowMs: number
   readonly listener: Listener | undefined
+  readonly prepare?: boolean
 }
 
 /** Returns the ids, in the order of the events. */
 export async function emit(
   client: unknown,
   events: NewEvent | readonly NewEvent[],
-  { known, nowMs, listener }: EmitOptions,
+  { known, nowMs, listener, prepare = false }: EmitOptions,
 ): Promise<bigint[]> {
   const tx = asTx(client)
   const prepared = prepareEvents(events, known, nowMs)
@@ -41,8 +42,8 @@ export async function emit(
   if (first === undefined) return []
   const alone = prepared.length === 1 && first.key === null
   const rows = alone
-    ? await query(tx, EMIT_ONE, scalars(first))
-    : await query(tx, EMIT, parameters(prepared))
+    ? await query(tx, EMIT_ONE, scalars(first), prepare ? 'hermod_emit_one' : undefined)
+    : await query(tx, EMIT, parameters(prepared), prepare ? 'hermod_emit_many' : undefined)
   return rows.map((row) => BigInt(row.id as string))
 }
 
@@ -130,9 +131,14 @@ function isLockTimeout(error: unknown): boolean {
   return false
 }
 
-async function query(tx: Tx, text: string, params: readonly (string | null)[]) {
+async function query(
+  tx: Tx,
+  text: string,
+  params: readonly (string | null)[],
+  name: string | undefined = undefined,
+) {
   try {
-    return await tx.query(text, params)
+    return await (name === undefined ? tx.query(text, params) : tx.query(text, params, name))
   } catch (error) {
     throw fromSqlState(error)
   }

@@ -1,6 +1,7 @@
 // `outbox.emit` from the two libraries of the main install, to the sink and back; the others are
 // shown in examples/clients.
 
+import pg from 'pg'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
@@ -124,4 +125,22 @@ describe('what the functions refuse, whoever calls them', () => {
     await expect(emitting()).rejects.toMatchObject({ code: expect.stringMatching(/^HM00[23]$/) })
     expect(await db.query('select count(*) from outbox.event')).toEqual(before)
   })
+})
+
+it('prepares its statements by name where that is allowed', async () => {
+  const pool = new pg.Pool({ connectionString: db.url, max: 4 })
+  const heard = memorySink()
+  const prepared = createOutbox({ pool, prepare: true })
+  prepared.subscribe('prepared', { revision: 1, types: ['order.*'], sink: heard })
+  const running = await prepared.start({ listen: false, concurrency: 1 })
+  const names = await prepared.transaction(async (tx) => {
+    await prepared.emit(tx, placed('prepared-1'))
+    await prepared.emit(tx, [placed('prepared-2'), placed('prepared-3')])
+    const { rows } = await tx.query(`select name from pg_prepared_statements order by name`)
+    return rows.map(({ name }) => name)
+  })
+  expect(names).toEqual(expect.arrayContaining(['hermod_emit_many', 'hermod_emit_one']))
+  await eventually(() => expect(heard.accepted).toHaveLength(3))
+  await running.stop()
+  await pool.end()
 })
