@@ -445,7 +445,7 @@ function outbox.blocked_of(sub text, scan_max integer, OUT blocked bigint, OUT w
   plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5235f3e3847e080cedc5c19e0ad28870
 
 function outbox.capture() → trigger
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1852369193e5b3451212f56e7b589754
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- 1852369193e5b3451212f56e7b589754
 
 function outbox.capture_body(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 2930fbefa10813f93003228a4d1fbac3
