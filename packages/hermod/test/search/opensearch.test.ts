@@ -7,7 +7,6 @@ import { exerciseSearchEngine } from '../../src/testing/index.ts'
 import { OfficialOpenSearch } from '../support/opensearch-official.ts'
 
 const url = process.env.HERMOD_TEST_OPENSEARCH ?? ''
-const why = url === '' ? ': HERMOD_TEST_OPENSEARCH is not set' : ''
 const settings = { shards: 1, replicas: 0, tombstonesMs: 3_600_000 }
 const prefix = `exercise_${Date.now().toString(36)}`
 
@@ -24,8 +23,11 @@ const clients = {
   'the official client': () => new OpenSearch(new OfficialOpenSearch(url), settings),
 }
 
-for (const [at, [name, makeEngine]] of Object.entries(clients).entries()) {
-  describe.skipIf(url === '')(`OpenSearch by ${name}${why}`, () => {
+if (url === '') it.skip('OpenSearch: HERMOD_TEST_OPENSEARCH is not set')
+else Object.entries(clients).forEach(exercise)
+
+function exercise([name, makeEngine]: [string, () => OpenSearch], at: number): void {
+  describe(`OpenSearch by ${name}`, () => {
     const { cases, leftOut } = exerciseSearchEngine(makeEngine, {
       ...{ test: it.concurrent, indexPrefix: `${prefix}_${at}` },
       settle: (_, index) => refresh(index),
