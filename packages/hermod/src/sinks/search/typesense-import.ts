@@ -2,6 +2,7 @@
  * One import: a line for each document, and one answer line for each of them. Starts small and grows
  * by measured time, because an import is synchronous and must end within the call.
  */
+import { HttpError } from '../http.ts'
 import { delivered, type Outcome, retry } from '../sink.ts'
 import type { ApiCall, TypesenseApi } from './typesense-api.ts'
 import { outcomeOfFailure, outcomeOfLine } from './typesense-outcomes.ts'
@@ -53,11 +54,17 @@ export async function importLines(
   }
 }
 
-/** Nothing counts as written that was not named. */
+/** Nothing counts as written that was not named; an answer that names nothing is none. */
 function readLines(text: string, lines: readonly Line[]): Outcome[] {
-  const answers = text.split('\n').filter((line) => line.trim() !== '')
+  const answers = text
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map(parse)
+  if (answers[0] === undefined) {
+    throw new HttpError('HTTP_ANSWER_FOREIGN', 'the answer is not that of an import', true)
+  }
   return lines.map(({ id }, at) => {
-    const answer = parse(answers[at])
+    const answer = answers[at]
     if (answer === undefined) return lost('the answer ends before this document')
     if (answer.success !== true) return outcomeOfLine(answer)
     const other = answer.id !== undefined && answer.id !== id
@@ -74,9 +81,9 @@ interface AnswerLine {
   readonly code?: unknown
 }
 
-function parse(line: string | undefined): AnswerLine | undefined {
+function parse(line: string): AnswerLine | undefined {
   try {
-    return JSON.parse(line ?? '') ?? undefined
+    return JSON.parse(line) ?? undefined
   } catch {
     return undefined
   }
