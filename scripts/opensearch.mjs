@@ -21,6 +21,7 @@ const main = 'org.codelibs.opensearch.runner.OpenSearchRunner'
 const portBase = 9210
 const readyMs = 120_000
 const stopMs = 20_000
+const memoryBytesMin = 2 * 1024 ** 3
 
 const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -82,9 +83,20 @@ function endWith(java) {
   }
 }
 
+/** In memory where there is room for it: making an index is then four times as fast. */
+function scratch() {
+  try {
+    const { bavail, bsize } = statfsSync('/dev/shm')
+    if (bavail * bsize >= memoryBytesMin) return '/dev/shm'
+  } catch {
+    // Not Linux.
+  }
+  return tmpdir()
+}
+
 /** Resolves with the URL and stop() when the node answers. */
 async function startNode() {
-  const folder = mkdtempSync(join(tmpdir(), 'hermod-opensearch-'))
+  const folder = mkdtempSync(join(scratch(), 'hermod-opensearch-'))
   const config = join(folder, 'config')
   mkdirSync(config)
   writeFileSync(join(config, 'opensearch.yml'), settings)

@@ -213,8 +213,10 @@ create table outbox.lane (
   owner text,
   fence bigint not null default 0,
   lease_until timestamp with time zone not null default '-infinity'::timestamp with time zone,
+  parked jsonb,
   constraint lane_pkey PRIMARY KEY (subscription, lane),
-  constraint lane_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE
+  constraint lane_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE,
+  constraint lane_parked_check CHECK (((length((parked ->> 'handle'::text)) >= 1) AND (length((parked ->> 'handle'::text)) <= 2000)))
 ) with (fillfactor=50);
 
 create table outbox.leaf (
@@ -437,7 +439,7 @@ function outbox.audit_policy(of_action text, of_subscription text, what text, ro
   sql volatile -- 0e248a82dd600762cfbb55ea086f02f2
 
 function outbox.batch_end(s outbox.subscription, of_lane smallint, after bigint) → bigint
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9c6bfeb4f4c6ebffd580f5d2073628fb
+  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- b7d7629def26301a4b911d8a53c15eb1
 
 function outbox.blocked_of(sub text, scan_max integer, OUT blocked bigint, OUT waiting bigint, OUT waiting_pending bigint, OUT estimated boolean) → record
   plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5235f3e3847e080cedc5c19e0ad28870
@@ -667,6 +669,12 @@ function outbox.number_rest(last outbox.step, fenced bigint, base bigint, lane_c
 function outbox.old_pos(days numeric) → bigint
   sql volatile -- 78ca3cbfb01ada6c1060341bbbcc600b
 
+function outbox.park(sub text, who text, handle text, lanes json) → SETOF smallint
+  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 2d61de50a92e1602c2ff05fbc60d50cd
+
+function outbox.parked_in(sub text, of_lane smallint) → TABLE(handle text, "from" bigint, "to" bigint, delivered integer, superseded integer, since timestamp with time zone)
+  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 3caa785f0941dc7de2a4dbe7bb9b06c5
+
 function outbox.probe(sub text, who text, call_ms integer) → boolean
   plpgsql volatile -- c1bc3befef77a2fd1bb57f6f3351b3ff
 
@@ -746,7 +754,7 @@ function outbox.settle_held(s outbox.subscription, of_lane smallint, r record, n
   plpgsql volatile -- 80fd1f584989124d1014e42c9b681ad1
 
 function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamp with time zone) → void
-  plpgsql volatile -- fddd1a81051dfae4cd0195dd9e763ff3
+  plpgsql volatile -- a4229390f5b3a1bcbff4af287aae336c
 
 function outbox.settle_shadow(sub text, who text, batch json) → SETOF smallint
   plpgsql volatile -- f05e021ed80d4c8cfde294a0f8b4e171
@@ -755,7 +763,7 @@ function outbox.shadow_of(sub text, lane smallint, OUT fence bigint, OUT pos big
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c8b1cfc7f073f982dc29223176100867
 
 function outbox.start_epoch(epoch integer) → bigint
-  plpgsql volatile -- f3f6ad9e02b5eebb228565ce4ea9ab70
+  plpgsql volatile -- 49ad1409c105348637a61850f6dafc0d
 
 function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint, of_hash integer, of_event bigint, of_type text, of_aggregate_type text, of_aggregate_id text, emitted_at timestamp with time zone) → TABLE(subscription text, lane smallint, state text, attempts integer, next_attempt_at timestamp with time zone, first_failed_at timestamp with time zone, updated_at timestamp with time zone, code text, blocked_by_pos bigint)
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set enable_hashjoin=off set enable_mergejoin=off set jit=off set max_parallel_workers_per_gather=0 -- 3ffbf2ccf6280a5f1797cce694091905

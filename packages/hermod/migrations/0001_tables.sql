@@ -126,13 +126,15 @@ create table outbox.filter (
   primary key (subscription, from_pos)
 );
 
--- Lease, owner and fence; written at claim, renewal and release only.
+-- Lease, owner and fence; written at claim, renewal and release only. `parked`: the last call of this lane that its
+-- destination took as a task: its handle, the range it covers, and the cursor it began at. Void once the cursor has moved.
 create table outbox.lane (
   subscription text        not null references outbox.subscription on delete cascade,
   lane         smallint    not null,
   owner        text,
   fence        bigint      not null default 0,
   lease_until  timestamptz not null default '-infinity',
+  parked       jsonb       check (length(parked ->> 'handle') between 1 and 2000),
   primary key (subscription, lane)
 ) with (fillfactor = 50);
 

@@ -183,7 +183,7 @@ declare
 begin
   -- One by one in the order of settle, which may be at work: two orders would deadlock.
   perform from outbox.lane l order by l.subscription, l.lane for update;
-  update outbox.lane l set owner = null, lease_until = '-infinity', fence = greatest(((l.fence >> 32) + 1) << 32, base);
+  update outbox.lane l set owner = null, lease_until = '-infinity', parked = null, fence = greatest(((l.fence >> 32) + 1) << 32, base);
   return base;
 end $$;
 

@@ -6,9 +6,12 @@ import { HermodError } from '../errors.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import {
   type DeliveryContext,
+  handleMax,
+  isParked,
   normaliseOutcomes,
   type Outcome,
   outcomeOfError,
+  type Parked,
   retry,
   unavailable,
 } from '../sinks/sink.ts'
@@ -25,6 +28,8 @@ export interface CallOptions {
   /** Is the entry's lane still ours? */
   mine(entry: Entry): boolean
   sending(entry: Entry, note: object | undefined): Promise<void>
+  /** The destination took the call as a task: waits for its end. Undefined: nobody waits any more. */
+  parked?(handle: string, entries: readonly Entry[]): Promise<Outcome | undefined>
   /** Told after each call to the sink. */
   called?(
     events: readonly Entry[],
@@ -61,6 +66,10 @@ async function attempt(
   const context = contextOf(subscription, entries, options, { signal, deadlineMs, begun })
   try {
     const given = await settled(Promise.resolve(sink.deliver(events, context)), signal)
+    if (isParked(given) && options.parked !== undefined && mayPark(subscription, given)) {
+      const outcome = await options.parked(given.parked, entries)
+      return entries.map(() => outcome && ofAll(outcome, entries.length))
+    }
     if (given !== OVERDUE) return [...normaliseOutcomes(given, events, { ledger })]
     return entries.map((entry) => overdue(options.signal, ledger && begun.has(entry)))
   } catch (error) {
@@ -74,6 +83,16 @@ async function attempt(
   } finally {
     context.close()
   }
+}
+
+/** Without a way to ask, or for a ledger, a handle is no answer. */
+function mayPark({ sink, ledger }: ResolvedSubscription, { parked }: Parked): boolean {
+  return sink.poll !== undefined && !ledger && parked !== '' && parked.length <= handleMax
+}
+
+/** One word for many: nobody can tell which of them is bad, so they are halved until it shows. */
+function ofAll(outcome: Outcome, count: number): Outcome {
+  return outcome.outcome === 'rejected' && count > 1 ? { ...outcome, outcome: 'split' } : outcome
 }
 
 function contextOf(

@@ -12,7 +12,7 @@ import type { ResolvedSubscription } from '../subscription-options.ts'
 import { type Listener, notify } from '../telemetry.ts'
 import { backfill } from './backfill.ts'
 import { DeclaredIndex, type IndexOptions, type VerifySchedule } from './declared-index.ts'
-import { createJourney, type Journey, type JourneyKind } from './journey.ts'
+import { createJourney, findJourney, type Journey, type JourneyKind } from './journey.ts'
 import type { Journeys } from './journeys.ts'
 import { Rebuild, type RebuildContext, type RebuildPlan } from './rebuild.ts'
 import { rollBack } from './roll-back.ts'
@@ -24,7 +24,8 @@ const LAST = `select 1 from outbox.journey where kind = $1 and subject = $2 and 
 const OVER = `select id::text, subject, result ->> 'former' as former from outbox.journey
   where kind = 'rebuild' and state = 'succeeded' and subject = any ($1::text[]) and result ->> 'keepUntil' is not null
     and result ->> 'droppedAt' is null and (result ->> 'keepUntil')::timestamptz <= outbox.clock() order by id limit 10`
-const DROPPED = `update outbox.journey set phase = 'drop', updated_at = outbox.clock(),
+const DROPPING = `update outbox.journey set phase = 'drop', updated_at = outbox.clock() where id = $1::bigint`
+const DROPPED = `update outbox.journey set updated_at = outbox.clock(),
   result = result || jsonb_build_object('droppedAt', outbox.clock()) where id = $1::bigint`
 
 export interface IndexesContext {
@@ -201,10 +202,20 @@ export class Indexes {
     const rows = await select(this.#context.db, OVER, [this.names])
     for (const { id, subject, former } of rows) {
       const { engine, name } = this.named(subject as string)
+      await select(this.#context.db, DROPPING, [id as string])
+      await this.#tell(id as string)
       const found = (await engine.generations(name)).find((one) => one.id === former)
       if (found?.state === 'retired') await engine.dropGeneration(name, found.id)
       await select(this.#context.db, DROPPED, [id as string])
+      await this.#tell(id as string)
     }
+  }
+
+  async #tell(of: string): Promise<void> {
+    const journey = await findJourney(this.#context.db, BigInt(of))
+    if (journey === undefined) return
+    const { id, kind, subject, state, phase, progress } = journey
+    notify(this.#context.listener, 'journey', { id, kind, subject, state, phase, progress })
   }
 
   async #guard(during: string, work: () => Promise<void>): Promise<void> {

@@ -54,7 +54,10 @@ export interface ProbeContext {
   readonly subscription: string
 }
 
-/** The destination took the whole call as a task; the handle (at most 2,000 characters) finds it. */
+/** Characters of a handle at most: it is kept with the lanes. */
+export const handleMax = 2_000
+
+/** The destination took the whole call as a task; the handle (1 to 2,000 characters) finds it. */
 export interface Parked {
   readonly parked: string
 }
@@ -146,12 +149,27 @@ export function normaliseOutcomes(
   { ledger = false } = {},
 ): readonly Outcome[] {
   if (result === undefined) return events.map(() => delivered())
+  if (isParked(result)) return events.map(() => broken('returned a handle it may not return'))
   if (!Array.isArray(result)) return events.map(() => broken(`returned ${kindOf(result)}`))
   if (result.length !== events.length) {
     const says = `returned ${result.length} outcomes for ${events.length} events`
     return events.map(() => broken(says))
   }
   return Array.from(result, (outcome) => normalise(outcome, ledger))
+}
+
+/** The same for what poll() returned; a wrong shape says nothing about any task. */
+export function normalisePolled(
+  result: unknown,
+  handles: readonly string[],
+): readonly (Outcome | undefined)[] {
+  if (!Array.isArray(result) || result.length !== handles.length) {
+    const says = `poll() of the sink returned no list of ${handles.length} answers`
+    throw new HermodError('HMD_SINK_BROKEN', says)
+  }
+  return Array.from(result, (outcome) =>
+    outcome === undefined ? undefined : normalise(outcome, false),
+  )
 }
 
 function normalise(given: unknown, ledger: boolean): Outcome {

@@ -2,8 +2,9 @@
 import type { Entry, LaneRead } from '../flow/claim.ts'
 import { holdsBack, problemIn, waitsInLine } from '../flow/deliver.ts'
 import type { Trouble } from '../flow/hold.ts'
+import type { ParkedLane } from '../flow/park.ts'
 import { Result } from '../flow/result.ts'
-import { aggregateKey } from '../flow/settle.ts'
+import { aggregateKey, type Settlement } from '../flow/settle.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import { delivered, type Outcome, rejected } from '../sinks/sink.ts'
 import type { HeldLane } from './lane.ts'
@@ -12,6 +13,33 @@ export interface Batch {
   readonly lane: HeldLane
   readonly from: bigint
   readonly read: LaneRead
+}
+
+/** A batch of each lane read together, delivered together. */
+export interface Round {
+  readonly batches: readonly Batch[]
+  readonly entries: readonly Entry[]
+  /** Outcomes that need no call. */
+  readonly known: Result
+  readonly rehearsed: boolean
+  readonly startedMs: number
+  /** Sent by a former owner: only these are known of its events. */
+  readonly counts?: Pick<Settlement, 'sent' | 'delivered' | 'superseded'> | undefined
+}
+
+/** A lane's part of a call that was parked, if all it read depends on this call alone. */
+export function partIn(
+  call: ReadonlySet<Entry>,
+  { lane, from, read }: Batch,
+): ParkedLane | undefined {
+  const covered = read.fresh.filter((entry) => call.has(entry)).length
+  const whole = read.fresh.every(
+    (entry) => entry.mark === null && (call.has(entry) || isSuperseded(entry.outcome)),
+  )
+  if (!whole || covered === 0 || read.due.length > 0) return undefined
+  const { lane: number, fence } = lane
+  const counts = { delivered: covered, superseded: read.fresh.length - covered }
+  return { lane: number, fence, from, to: read.through, ...counts }
 }
 
 /** What of a batch goes to the sink; the rest has its outcome already. */
@@ -26,6 +54,10 @@ export function toSend({ lane, read: { fresh, due } }: Batch, known: Result): En
     else going.push(entry)
   }
   return going
+}
+
+export function isEmpty(list: readonly unknown[] | undefined): boolean {
+  return list === undefined || list.length === 0
 }
 
 export function moved({ from, read: { through } }: Batch): boolean {
@@ -51,6 +83,10 @@ export function rehearse({ sink }: ResolvedSubscription, entries: readonly Entry
     result.set(entry, problem === undefined ? delivered() : rejected({ message: problem }))
   }
   return result
+}
+
+function isSuperseded(outcome: Outcome | 'passed' | undefined): boolean {
+  return outcome !== undefined && outcome !== 'passed' && outcome.outcome === 'superseded'
 }
 
 function isUnavailable(outcome: Outcome | 'passed' | undefined): boolean {

@@ -23,6 +23,11 @@ export class Breaker {
     this.#station = station
   }
 
+  /** A probe of this loop is under way. */
+  get probing(): boolean {
+    return this.#probing
+  }
+
   /** False: somebody else tries, or it is too early. */
   async mayProbe(): Promise<boolean> {
     const { db, subscription } = this.#station

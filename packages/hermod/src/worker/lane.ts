@@ -32,6 +32,10 @@ export class HeldLane {
   readonly beyond = new Set<bigint>()
   /** The limit was met at the last read. */
   full = false
+  /** Its destination works on a task; `recorded`: whoever owns the lane next can ask for it. */
+  parked: 'waiting' | 'recorded' | undefined
+  /** What a former owner had parked is known. */
+  asked = false
   #flights: Flight[] = []
   #strike = { position: -1n, count: 0, passes: 0 }
 

@@ -22,7 +22,7 @@ const loopsOf = new WeakMap<Station, Set<Leases>>()
 export class Leases {
   lanes: HeldLane[] = []
   /** Called when lanes turn out to belong to somebody else. */
-  onLost: (() => void) | undefined
+  readonly onLost = new Set<() => void>()
   readonly #station: Station
   readonly #share: () => number
   #claimedAtMs = Number.NEGATIVE_INFINITY
@@ -65,7 +65,7 @@ export class Leases {
   /** Up to the share, and not beyond it. */
   async balance(): Promise<void> {
     const share = this.#share()
-    if (this.lanes.length > share) await this.giveBack(this.lanes.slice(share))
+    if (this.lanes.length > share) await this.giveBack(this.#spare(share))
     if (this.lanes.length >= share) return
     const now = performance.now()
     if (this.lanes.length > 0 && !this.unbalanced) return
@@ -86,6 +86,15 @@ export class Leases {
       scanned: 0,
       durationMs: performance.now() - now,
     })
+  }
+
+  /** Beyond the share; those with a task last, and never one that nobody else could ask for. */
+  #spare(share: number): HeldLane[] {
+    const tasks = this.lanes.filter(({ parked }) => parked !== undefined)
+    const kept = tasks.filter(({ parked }) => parked === 'waiting')
+    const others = this.lanes.filter((lane) => !tasks.includes(lane))
+    const order = [...kept, ...tasks.filter((lane) => !kept.includes(lane)), ...others]
+    return order.slice(Math.max(share, kept.length))
   }
 
   /** A lease that ran out unnoticed, while we slept: the lane begins anew under its new fence. */
@@ -148,7 +157,7 @@ export class Leases {
   #drop(gone: readonly HeldLane[]): void {
     if (gone.length === 0) return
     this.lanes = this.lanes.filter((lane) => !gone.includes(lane))
-    this.onLost?.()
+    for (const tell of this.onLost) tell()
     const { listener, subscription } = this.#station
     for (const { lane, fence } of gone) {
       notify(listener, 'leaseLost', { subscription: subscription.name, lane, fence, events: 0 })
@@ -162,7 +171,12 @@ export class Leases {
     await release(db, subscription.name, owner, lanes)
   }
 
+  /** All but those whose destination works on a task. */
+  async giveBackFree(): Promise<void> {
+    await this.giveBack(this.lanes.filter(({ parked }) => parked === undefined))
+  }
+
   async giveBackIdle(): Promise<void> {
-    if (performance.now() - this.#busyAtMs > idleMs) await this.giveBack()
+    if (performance.now() - this.#busyAtMs > idleMs) await this.giveBackFree()
   }
 }

@@ -9,54 +9,44 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { isConnectionError } from '../database.ts'
-import { HermodError } from '../errors.ts'
-import { type Entry, read } from '../flow/claim.ts'
-import { deliver } from '../flow/deliver.ts'
-import { enlist, sending } from '../flow/ledger.ts'
 import { Result } from '../flow/result.ts'
 import { type Settlement, settle, settlement } from '../flow/settle.ts'
 import { notify } from '../telemetry.ts'
 import {
   aftermath,
   type Batch,
+  isEmpty,
   moved,
   oneOf,
   passedIn,
-  rehearse,
+  type Round,
   spendPoison,
   toSend,
   troubleIn,
 } from './batch.ts'
 import { Breaker } from './breaker.ts'
-import type { HeldLane } from './lane.ts'
 import { Leases } from './leases.ts'
-import { tellCall, tellRetries } from './report.ts'
+import { Parking } from './parking.ts'
+import { Reading } from './reading.ts'
+import { tellRetries } from './report.ts'
 import { nextDelayMs } from './retry.ts'
+import { Sending } from './sending.ts'
 import type { Station } from './station.ts'
 import { Wake } from './wake.ts'
 
 const errorPauseMs = 1_000
-/** A call must end this long before its lease. */
-const marginMs = 200
-
-/** A batch of each lane read together, delivered together. */
-interface Round {
-  readonly batches: readonly Batch[]
-  readonly entries: readonly Entry[]
-  readonly rehearsed: boolean
-  readonly startedMs: number
-}
 
 export class Loop {
   readonly #station: Station
   readonly #leases: Leases
   readonly #breaker: Breaker
   readonly #wake = new Wake()
+  readonly #parking: Parking | undefined
+  readonly #reading: Reading
+  readonly #sending: Sending
   #settling: Promise<void> = Promise.resolve()
   #next: Promise<Batch[] | undefined> | undefined
   #doubt = false
-  #count: number
-  #turns = 0
   /** The last read of all lanes met no limit: more comes with the next news. */
   #sated = false
   #stopping = false
@@ -67,7 +57,10 @@ export class Loop {
     this.#station = station
     this.#leases = new Leases(station, share)
     this.#breaker = new Breaker(station)
-    this.#count = station.subscription.batch.count
+    const { poller } = station
+    this.#parking = poller && new Parking(station, poller, () => this.#wake.wake())
+    this.#reading = new Reading(station, this.#leases)
+    this.#sending = new Sending(station, this.#leases, this.#parking)
   }
 
   get lanes(): readonly number[] {
@@ -83,6 +76,7 @@ export class Loop {
 
   stop(): void {
     this.#stopping = true
+    this.#sending.stop()
     this.#wake.wake()
   }
 
@@ -103,8 +97,7 @@ export class Loop {
         await this.#rest(seen, busyPollMs)
       }
     } finally {
-      clearInterval(keeper)
-      await this.end()
+      await this.end().finally(() => clearInterval(keeper))
     }
   }
 
@@ -113,7 +106,8 @@ export class Loop {
     await this.#next?.catch(() => {})
     this.#next = undefined
     await this.#settling
-    this.#station.rate?.share(this, 0)
+    await this.#endParked()
+    this.#reading.end()
     await this.#leases.giveBack().catch(() => {})
   }
 
@@ -121,11 +115,49 @@ export class Loop {
   async turnUntilIdle(untilMs: number): Promise<boolean> {
     let worked = false
     while (performance.now() < untilMs) {
+      const seen = this.#wake.count
       if (await this.turn()) worked = true
+      else if (await this.#parked(seen, untilMs - performance.now())) continue
       else if (!(await this.#more())) break
     }
     await this.#settling
     return worked
+  }
+
+  /** False: nothing is parked, there is nothing to wait for. */
+  async #parked(seen: number, leftMs: number): Promise<boolean> {
+    if (this.#parking === undefined || this.#parking.size === 0) return false
+    const { pollMs, leaseMs } = this.#station
+    await this.#leases.keep()
+    await this.#wake.wait(Math.min(pollMs, leaseMs / 6, leftMs), seen)
+    return true
+  }
+
+  /** Tasks the next owner can ask for are left to it, the others are waited for during the grace. */
+  async #endParked(): Promise<void> {
+    const { pollMs } = this.#station
+    for (;;) {
+      const seen = this.#wake.count
+      await this.#safely(() => this.#land())
+      if (!this.#leases.lanes.some(({ parked }) => parked === 'waiting')) break
+      await this.#wake.wait(pollMs, seen)
+    }
+    this.#parking?.sweep([])
+  }
+
+  /** Parked rounds that are back are settled like any other. */
+  async #land(): Promise<boolean> {
+    this.#parking?.sweep(this.#leases.lanes)
+    let landed = false
+    for (let back = this.#parking?.next(); back !== undefined; back = this.#parking?.next()) {
+      landed = true
+      const free = this.#reading.lanes
+      const batches = back.round.batches.filter(({ lane }) => free.includes(lane))
+      if (batches.length > 0) await this.#finish({ ...back.round, batches }, back.result)
+      await this.#settling
+      for (const { lane } of batches) lane.rewind()
+    }
+    return landed
   }
 
   async #more(): Promise<boolean> {
@@ -138,19 +170,23 @@ export class Loop {
   async turn(): Promise<boolean> {
     if (this.#next === undefined) await this.#settling
     if (this.#doubt) await this.#askAgain()
+    if (this.#parking !== undefined && (await this.#land())) return true
     const state = this.#station.state()
     if (state.mode === 'paused' || state.outdated) {
       await this.#forget()
-      await this.#leases.giveBack()
+      // What is under way when a subscription is paused ends and counts.
+      if (state.outdated) await this.#leases.giveBack()
+      else await this.#leases.giveBackFree()
       return false
     }
     if (this.#next === undefined && !this.#stopping) {
       for (const lane of this.#leases.lanes) lane.landed()
       await this.#leases.balance()
+      if (state.mode === 'live') await this.#parking?.resume(this.#leases.lanes)
     }
-    if (this.#leases.lanes.length === 0 || this.#stopping) return false
+    if (this.#reading.lanes.length === 0 || this.#stopping) return false
     if (state.held) return this.#probe(state.probeAtMs)
-    const batches = await (this.#next ?? this.#read(false))
+    const batches = await (this.#next ?? this.#reading.read(false))
     this.#next = undefined
     if (batches === undefined) {
       await this.#station.refresh()
@@ -182,9 +218,10 @@ export class Loop {
   /** The destination is held: one event of one lane, by whoever wins; the lane changes each time. */
   async #probe(probeAtMs: number): Promise<boolean> {
     await this.#forget()
-    this.#nothingToProbe = false
-    if (performance.now() < probeAtMs) return false
-    const batches = (await this.#read(true)) ?? []
+    // A probe that is parked is still under way.
+    this.#nothingToProbe = this.#breaker.probing && (this.#parking?.size ?? 0) > 0
+    if (this.#nothingToProbe || performance.now() < probeAtMs) return false
+    const batches = (await this.#reading.read(true)) ?? []
     for (const { lane } of batches) lane.rewind()
     const one = batches.map(oneOf).find((batch) => batch !== undefined)
     if (one !== undefined) return (await this.#breaker.mayProbe()) && this.#process([one])
@@ -196,114 +233,47 @@ export class Loop {
     return false
   }
 
-  #lanesToRead(probing: boolean): HeldLane[] {
-    const { lanes } = this.#leases
-    const first = this.#turns++ % lanes.length
-    if (probing) return [...lanes.slice(first), ...lanes.slice(0, first)]
-    // A batch that keeps failing is one event of one lane.
-    if (this.#count <= 1) return lanes.slice(first, first + 1)
-    // Lanes that were full come last: they get what the others leave.
-    return [...lanes].sort((a, b) => Number(a.full) - Number(b.full))
-  }
-
-  async #read(probing: boolean): Promise<Batch[] | undefined> {
-    const { db, subscription, turnstile, kinds, definitions, listens } = this.#station
-    const lanes = this.#lanesToRead(probing)
-    const count = probing ? 1 : this.#allowance()
-    if (count === 0) return []
-    const asked = lanes.map((lane) => ({ lane: lane.lane, after: lane.ahead }))
-    const limits = { count, bytes: subscription.batch.bytes, probing }
-    if (subscription.ledger && !probing) {
-      await enlist(db, subscription, this.#station.owner, lanes, count)
-    }
-    const reads = await turnstile.through(subscription.priority, () =>
-      read(db, subscription, asked, limits, kinds, definitions, listens),
-    )
-    return reads?.map((found, index) => {
-      const lane = lanes[index] as HeldLane
-      lane.full = found.more
-      lane.ahead = found.through
-      return { lane, from: (asked[index] as (typeof asked)[0]).after, read: found }
-    })
-  }
-
-  /** How many events the next read may bring. */
-  #allowance(): number {
-    const { rate, state } = this.#station
-    if (rate === undefined) return this.#count
-    rate.share(this, this.#leases.lanes.length / state().lanes)
-    return Math.min(this.#count, rate.available())
-  }
-
   async #process(given: readonly Batch[]): Promise<boolean> {
     const held = new Set(this.#leases.lanes)
     const batches = given
       .filter(({ lane }) => held.has(lane))
       .map((batch) => ({ ...batch, read: batch.lane.refresh(batch.read) }))
     const known = new Result()
-    const entries = batches.flatMap((batch) => toSend(batch, known))
+    const sends = batches.map((batch) => toSend(batch, known))
+    const entries = sends.flat()
+    // Lanes with nothing to send do not wait for a task of the others.
+    if (this.#parking !== undefined && entries.length > 0 && sends.some(isEmpty)) {
+      const passed = await this.#process(batches.filter((_, at) => isEmpty(sends[at])))
+      return (await this.#process(batches.filter((_, at) => !isEmpty(sends[at])))) || passed
+    }
     if (entries.length === 0 && known.size === 0 && !batches.some(moved)) return false
     this.#leases.busy()
-    const whole = this.#count > 1 && given.length === this.#leases.lanes.length
+    const whole = !this.#reading.single && given.length === this.#leases.lanes.length
     this.#sated = whole && !given.some(({ read: { more } }) => more)
     for (const { lane, read: found } of batches) {
       lane.begin(found)
       if (found.through > lane.ahead) lane.ahead = found.through
     }
     const rehearsed = this.#station.state().mode === 'dry-run'
-    const round = { batches, entries, rehearsed, startedMs: performance.now() }
-    const sent = this.#deliver(round)
+    const round = { batches, entries, known, rehearsed, startedMs: performance.now() }
+    const sent = this.#sending.send(round)
     if (batches.some(({ read: { more } }) => more)) this.#readAhead()
-    const result = await sent
-    result.add(known)
-    return this.#finish(round, result)
+    const result = await (this.#parking?.follow(round, sent) ?? sent)
+    // Parked: it comes back.
+    return result === undefined || this.#finish(round, result)
   }
 
-  /** Not while probing, and not when lanes are to be taken or given back first. */
+  /** Not while probing, not when lanes are to be taken or given back, not behind a task. */
   #readAhead(): void {
+    if (this.#parking !== undefined) return
     if (this.#station.state().held || this.#leases.unbalanced || this.#stopping) return
-    this.#next = this.#read(false)
+    this.#next = this.#reading.read(false)
     this.#next.catch(() => {})
   }
 
-  async #deliver({ entries, rehearsed }: Round): Promise<Result> {
-    const { db, subscription, owner, rate, abort } = this.#station
-    if (entries.length === 0) return new Result()
-    rate?.take(entries.length)
-    if (rehearsed) return rehearse(subscription, entries)
-    const lost = new AbortController()
-    this.#leases.onLost = () => lost.abort()
-    const lanes = new Map(this.#leases.lanes.map((lane) => [lane.lane, lane]))
-    const holder = (entry: Entry): HeldLane | undefined => {
-      const lane = lanes.get(entry.lane)
-      return lane !== undefined && this.#leases.lanes.includes(lane) ? lane : undefined
-    }
-    return deliver(subscription, entries, {
-      signal: AbortSignal.any([abort, lost.signal]),
-      deadlineMs: () => this.#deadlineMs(),
-      mine: (entry) => holder(entry) !== undefined,
-      called: (events, outcomes, durationMs) =>
-        tellCall(this.#station, events, outcomes, durationMs),
-      sending: async (entry, note) => {
-        const mine = holder(entry)
-        if (mine === undefined)
-          throw new HermodError('HMD_LEASE_LOST', `lane ${entry.lane} is no longer held`)
-        await sending(db, subscription.name, owner, mine, entry.event.position, note)
-      },
-    })
-  }
-
-  /** Of the next call: always shorter than what is left of the leases, which are extended first. */
-  async #deadlineMs(): Promise<number> {
-    const { callMs } = this.#station.subscription
-    if (this.#stopping) return 0
-    // A database that does not answer ends nothing yet: the lease still has its time.
-    await this.#leases.keep(callMs + marginMs).catch(() => {})
-    return Math.min(callMs, this.#leases.leftMs - marginMs)
-  }
-
   async #finish(round: Round, result: Result): Promise<boolean> {
-    const { batches, entries } = round
+    const { batches, entries, known, counts } = round
+    result.add(known)
     spendPoison(batches, result, this.#station.passes + passedIn(result))
     const trouble = troubleIn(result)
     const { subscription, random } = this.#station
@@ -312,13 +282,14 @@ export class Loop {
     const settlements = batches.map(({ lane, from, read: found }) => {
       const { failed, dead } = aftermath(subscription, found, result)
       lane.ended(failed, dead)
-      return settlement(subscription, { ...found, fence: lane.fence, from }, result, delay)
+      const settled = settlement(subscription, { ...found, fence: lane.fence, from }, result, delay)
+      return counts === undefined ? settled : { ...settled, ...counts }
     })
     await this.#settling
     const cut = batches.some(({ read: { through } }, index) => settlements[index]?.to !== through)
     this.#settling = this.#settle(round, settlements)
     if (cut || trouble !== undefined || this.#doubt) await this.#forget()
-    const tried = entries.some((entry) => result.has(entry))
+    const tried = counts !== undefined || entries.some((entry) => result.has(entry))
     this.#station.passes += passedIn(result)
     if (trouble !== undefined) await this.#troubled(trouble, entries.length)
     else if (tried) await this.#passed(entries.length)
@@ -353,15 +324,13 @@ export class Loop {
     }
   }
 
-  /** A batch that failed comes back smaller; a probe, which is one event, says nothing about size. */
   async #troubled(trouble: Parameters<Breaker['troubled']>[0], sent: number): Promise<void> {
-    if (sent > 1) this.#count = Math.max(1, Math.floor(this.#count / 2))
+    this.#reading.failed(sent)
     await this.#breaker.troubled(trouble)
   }
 
   async #passed(sent: number): Promise<void> {
-    const { count } = this.#station.subscription.batch
-    if (sent > 1 || sent >= this.#count) this.#count = Math.min(count, this.#count * 4)
+    this.#reading.passed(sent)
     await this.#breaker.passed()
   }
 

@@ -4,6 +4,7 @@ import type { EventDefinitions } from '../define-events.ts'
 import type { Kinds } from '../flow/claim.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import type { Listener } from '../telemetry.ts'
+import type { Poller } from './poller.ts'
 import type { Rate } from './rate.ts'
 import type { Turnstile } from './turnstile.ts'
 
@@ -33,6 +34,8 @@ export interface Station {
   readonly turnstile: Turnstile
   readonly rate: Rate | undefined
   readonly random: () => number
+  /** Where the sink's calls may end later. */
+  readonly poller: Poller | undefined
   /** Aborted when the grace of a stop is over. */
   readonly abort: AbortSignal
   listens(type: string, aggregateType: string): boolean

@@ -16,6 +16,7 @@ import { type Listener, notify } from '../telemetry.ts'
 import { Listen } from './listen.ts'
 import { Loop } from './loop.ts'
 import { hear } from './news.ts'
+import { Poller } from './poller.ts'
 import { Rate } from './rate.ts'
 import { heartbeatMs, Registry } from './registry.ts'
 import { Sequencer } from './sequencer.ts'
@@ -192,9 +193,9 @@ export class Worker {
 
   #station(subscription: ResolvedSubscription, turnstile: Turnstile): Station {
     const { db, options, listener, definitions, random } = this.#context
-    const { rate } = subscription
+    const { rate, sink } = subscription
     let warned = false
-    return {
+    const station: Omit<Station, 'poller'> & { poller: Poller | undefined } = {
       ...{ db, subscription, listener, definitions, random, turnstile, passes: 0 },
       ...{
         owner: this.id,
@@ -204,6 +205,7 @@ export class Worker {
         busyPollMs: options.busyPollMs,
       },
       kinds: new Map(),
+      poller: undefined,
       rate: rate === undefined ? undefined : new Rate(rate.perSecond),
       abort: this.#abort.signal,
       listens: compileFilter(subscription),
@@ -215,6 +217,8 @@ export class Worker {
       },
       refresh: () => this.#registry.beat(),
     }
+    if (sink.poll !== undefined) station.poller = new Poller(station)
+    return station
   }
 
   #warnOutdated({ name, revision }: ResolvedSubscription): void {

@@ -82,6 +82,17 @@ export class AlgoliaDouble {
     )
   }
 
+  /** Connections break, and new ones are refused; what `open` undoes. */
+  async shut(): Promise<() => Promise<void>> {
+    const ports = this.#servers.map((server) => (server.address() as AddressInfo).port)
+    await this.stop()
+    return async () => {
+      for (const [host, server] of this.#servers.entries()) {
+        await new Promise<void>((resolve) => server.listen(ports[host], '127.0.0.1', resolve))
+      }
+    }
+  }
+
   async stop(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy()
     await Promise.all(

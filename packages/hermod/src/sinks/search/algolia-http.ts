@@ -130,7 +130,7 @@ export class AlgoliaHttp implements AlgoliaApi {
     const answer = await host.request(request)
     if (answer.status >= 200 && answer.status < 300) return answer.json()
     const said = parsed(answer.text)
-    throw new AlgoliaFailure(answer.status, said.message ?? `HTTP ${answer.status}`, {
+    throw new AlgoliaFailure(answer.status, said.message || `HTTP ${answer.status}`, {
       retryAfter: answer.headers['retry-after'],
       position: said.position,
       objectID: said.objectID,

@@ -4,8 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { delivered, type Outcome } from '../sink.ts'
-import type { AlgoliaApi } from './algolia-api.ts'
-import { AlgoliaFailure } from './algolia-api.ts'
+import { type AlgoliaApi, AlgoliaFailure } from './algolia-api.ts'
 import { outcomeOfAlgoliaError } from './algolia-outcomes.ts'
 import type { Call } from './engine.ts'
 
@@ -18,17 +17,18 @@ const waitMaxMs = 1_000
 /** Algolia answers one task a request: more than this would make a poll a burden. */
 export const tasksPerPoll = 24
 const atOnce = 6
+/** Handles that nobody asks about again must not pile up. */
+const rememberedMax = 10_000
 
 export async function waitForTasks(
   api: AlgoliaApi,
   tasks: readonly TaskRef[],
-  { signal }: Call,
+  call: Call,
 ): Promise<void> {
   for (const [index, taskID] of tasks) {
     for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMaxMs, waitMs * 1.5)) {
-      if ((await api.taskStatus(index, taskID, { signal: signal as AbortSignal })) === 'published')
-        break
-      await sleep(waitMs, undefined, { signal: signal as AbortSignal })
+      if ((await api.taskStatus(index, taskID, call)) === 'published') break
+      await sleep(waitMs, undefined, call)
     }
   }
 }
@@ -61,29 +61,38 @@ export class TaskPoll {
   async poll(handles: readonly string[], call: Call): Promise<(Outcome | undefined)[]> {
     const open = this.#open(handles)
     const failed = new Map<string, Outcome>()
-    let error: unknown
-    let answered = 0
+    const errors: unknown[] = []
     for (let at = 0; at < open.length; at += atOnce) {
+      const asked = open.slice(at, at + atOnce)
       await Promise.all(
-        open.slice(at, at + atOnce).map(async ([index, taskID]) => {
-          try {
-            const status = await this.#api.taskStatus(index, taskID, call)
-            answered++
-            if (status === 'published') this.#published.add(keyOf([index, taskID]))
-          } catch (thrown) {
-            error = thrown
-            const outcome = outcomeOfPoll(thrown)
-            if (outcome !== undefined) failed.set(keyOf([index, taskID]), outcome)
-          }
-        }),
+        asked.map((task) => this.#ask(task, call, failed).catch((error) => errors.push(error))),
       )
     }
-    if (error !== undefined && answered === 0 && failed.size === 0) throw error
+    // Nothing at all was learnt: whoever asks should hear why.
+    if (errors.length > 0 && errors.length === open.length) throw errors[0]
     return handles.map((handle) => this.#outcomeOf(handle, failed))
+  }
+
+  /**
+   * Throws for a passing reason, which says nothing about the write. An index that is gone was
+   * dropped, and with it the need to write to it.
+   */
+  async #ask(task: TaskRef, call: Call, failed: Map<string, Outcome>): Promise<void> {
+    try {
+      const status = await this.#api.taskStatus(...task, call)
+      if (status === 'published') this.#published.add(keyOf(task))
+    } catch (error) {
+      if (!(error instanceof AlgoliaFailure) || error.status === 429 || error.status >= 500) {
+        throw error
+      }
+      if (error.status === 404) this.#published.add(keyOf(task))
+      else failed.set(keyOf(task), outcomeOfAlgoliaError(error, 1))
+    }
   }
 
   /** Each task once; when there are too many, every poll begins behind where the last one ended. */
   #open(handles: readonly string[]): TaskRef[] {
+    if (this.#published.size > rememberedMax) this.#published.clear()
     const byKey = new Map(handles.flatMap(tasksOf).map((task) => [keyOf(task), task]))
     const open = [...byKey]
       .filter(([key]) => !this.#published.has(key))
@@ -106,13 +115,3 @@ export class TaskPoll {
 }
 
 const keyOf = ([index, taskID]: TaskRef) => `${index} ${taskID}`
-
-/**
- * A poll that fails for a passing reason says nothing about the write: it is asked again. An index
- * that is gone was dropped, and with it the need to write to it.
- */
-function outcomeOfPoll(error: unknown): Outcome | undefined {
-  if (!(error instanceof AlgoliaFailure)) return undefined
-  if (error.status === 404) return delivered()
-  return error.status === 429 || error.status >= 500 ? undefined : outcomeOfAlgoliaError(error, 1)
-}

@@ -1,0 +1,166 @@
+/**
+ * The parked rounds of one claim loop: their destination took them as tasks. The loop goes on with its
+ * other lanes; when a task has ended, its round comes back and is settled like any other.
+ *
+ *   send ──handle──▶ recorded on its lanes ──▶ polled ──▶ returned ──▶ settled
+ *                          │                     ▲
+ *                          └──owner is gone──▶ resumed by the next one
+ */
+import type { Entry } from '../flow/claim.ts'
+import { park, parked } from '../flow/park.ts'
+import { Result } from '../flow/result.ts'
+import { delivered, type Outcome } from '../sinks/sink.ts'
+import { notify } from '../telemetry.ts'
+import { type Batch, partIn, type Round } from './batch.ts'
+import type { HeldLane } from './lane.ts'
+import type { Poller, Waiting } from './poller.ts'
+import type { Station } from './station.ts'
+
+export interface Returned {
+  readonly round: Round
+  readonly result: Result
+}
+
+export class Parking {
+  readonly #station: Station
+  readonly #poller: Poller
+  readonly #wake: () => void
+  /** Rounds under way that may be parked, and what tells their loop that they are. */
+  readonly #sent = new Map<Round, () => void>()
+  readonly #out = new Map<Round, Waiting>()
+  readonly #returned: Returned[] = []
+  /** Rounds nobody here waits for any more: their recorded lanes stay as they are. */
+  readonly #left = new WeakSet<Round>()
+
+  constructor(station: Station, poller: Poller, wake: () => void) {
+    this.#station = station
+    this.#poller = poller
+    this.#wake = wake
+  }
+
+  /** Rounds that are out, or back and not taken yet. */
+  get size(): number {
+    return this.#out.size + this.#returned.length
+  }
+
+  /** A round that is back: its lanes are free again, but for those left to their next owner. */
+  next(): Returned | undefined {
+    const back = this.#returned.shift()
+    if (back === undefined) return undefined
+    const left = this.#left.has(back.round)
+    for (const { lane } of back.round.batches)
+      if (!left || lane.parked === 'waiting') lane.parked = undefined
+    return back
+  }
+
+  /** What became of a round; undefined: it is parked, and comes back. */
+  async follow(round: Round, sent: Promise<Result>): Promise<Result | undefined> {
+    const away = new Promise<undefined>((resolve) => {
+      this.#sent.set(round, () => resolve(undefined))
+    })
+    const result = await Promise.race([sent, away]).finally(() => this.#sent.delete(round))
+    if (result === undefined) this.#await(round, sent)
+    return result
+  }
+
+  #await(round: Round, sent: Promise<Result>): void {
+    sent
+      .catch((error) => {
+        this.#tell(error)
+        return new Result()
+      })
+      .then((result) => this.#back(round, result))
+  }
+
+  /** For a call of this round: records the handle, lets the loop go on, waits for the end. */
+  async park(
+    round: Round,
+    handle: string,
+    entries: readonly Entry[],
+  ): Promise<Outcome | undefined> {
+    const call = new Set(entries)
+    for (const { lane, read } of round.batches) {
+      // A part whose call has ended keeps its record until all of the round has.
+      const inCall = [...read.fresh, ...read.due].some((entry) => call.has(entry))
+      if (inCall || lane.parked === undefined) lane.parked = 'waiting'
+    }
+    await this.#record(round, handle, call).catch((error) => this.#tell(error))
+    const waiting = this.#poller.wait(handle)
+    this.#out.set(round, waiting)
+    this.#sent.get(round)?.()
+    const outcome = await waiting.ended
+    if (outcome === undefined) this.#left.add(round)
+    return outcome
+  }
+
+  /** Without a record, and after a crash, the lane's part is sent again. */
+  async #record(round: Round, handle: string, call: ReadonlySet<Entry>): Promise<void> {
+    const { db, subscription, owner } = this.#station
+    const parts = round.batches.flatMap((batch) => {
+      const part = partIn(call, batch)
+      return part === undefined ? [] : [{ lane: batch.lane, part }]
+    })
+    const lanes = parts.map(({ part }) => part)
+    const recorded = await park(db, subscription.name, owner, handle, lanes)
+    for (const { lane } of parts) if (recorded.has(lane.lane)) lane.parked = 'recorded'
+  }
+
+  /** Lanes that are new here: what their former owner had parked is waited for, not sent again. */
+  async resume(lanes: readonly HeldLane[]): Promise<void> {
+    const fresh = lanes.filter((lane) => !lane.asked)
+    if (fresh.length === 0) return
+    const { db, subscription } = this.#station
+    const numbers = fresh.map(({ lane }) => lane)
+    const found = await parked(db, subscription.name, numbers)
+    for (const lane of fresh) lane.asked = true
+    for (const one of found) {
+      const lane = fresh.find(({ lane: number }) => number === one.lane) as HeldLane
+      const { handle, from, to, ageMs, delivered: count, superseded } = one
+      const read = { lane: one.lane, through: to, fresh: [], due: [], more: false }
+      const counts = { sent: count + superseded, delivered: count, superseded }
+      this.#resume(lane, handle, { lane, from, read }, counts, performance.now() - ageMs)
+    }
+  }
+
+  #resume(
+    lane: HeldLane,
+    handle: string,
+    batch: Batch,
+    counts: NonNullable<Round['counts']>,
+    startedMs: number,
+  ): void {
+    lane.parked = 'recorded'
+    const base = { entries: [], known: new Result(), rehearsed: false, startedMs }
+    const round = { ...base, batches: [batch], counts }
+    const waiting = this.#poller.wait(handle)
+    this.#out.set(round, waiting)
+    waiting.ended.then((outcome) => {
+      if (outcome === undefined) this.#left.add(round)
+      const ended = outcome?.outcome === delivered().outcome || outcome?.outcome === 'superseded'
+      // Anything else: the range is read and sent again, where it can be halved.
+      const nothing = { ...batch, read: { ...batch.read, through: batch.from } }
+      if (!ended) Object.assign(round, { batches: [nothing], counts: undefined })
+      this.#back(round, new Result())
+    })
+  }
+
+  #back(round: Round, result: Result): void {
+    if (!this.#out.delete(round)) return
+    this.#returned.push({ round, result })
+    this.#wake()
+  }
+
+  /** Nobody here waits any more for rounds none of whose lanes is held. */
+  sweep(held: readonly HeldLane[]): void {
+    for (const [round, waiting] of this.#out) {
+      if (round.batches.some(({ lane }) => held.includes(lane))) continue
+      this.#out.delete(round)
+      waiting.forget()
+    }
+  }
+
+  #tell(error: unknown): void {
+    const { listener, subscription } = this.#station
+    notify(listener, 'error', { during: 'park', error, subscription: subscription.name })
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * What a claim loop reads next: of which lanes, and how much. A batch that failed comes back smaller,
+ * down to one event of one lane; one that passed lets the next ones grow again.
+ */
+import { read } from '../flow/claim.ts'
+import { enlist } from '../flow/ledger.ts'
+import type { Batch } from './batch.ts'
+import type { HeldLane } from './lane.ts'
+import type { Leases } from './leases.ts'
+import type { Station } from './station.ts'
+
+export class Reading {
+  readonly #station: Station
+  readonly #leases: Leases
+  readonly #countMax: number
+  #count: number
+  #turns = 0
+
+  constructor(station: Station, leases: Leases) {
+    this.#station = station
+    this.#leases = leases
+    const { batch, sink } = station.subscription
+    const itemsMax = sink.capabilities?.itemsMax ?? batch.count
+    // What may be parked is one call: its lanes wait for one task.
+    this.#countMax =
+      station.poller === undefined ? batch.count : Math.min(batch.count, Math.max(1, itemsMax))
+    this.#count = this.#countMax
+  }
+
+  /** A batch is one event of one lane: it keeps failing. */
+  get single(): boolean {
+    return this.#count <= 1
+  }
+
+  /** Lanes whose destination works on no task. */
+  get lanes(): HeldLane[] {
+    const { lanes } = this.#leases
+    if (this.#station.poller === undefined) return lanes
+    return lanes.filter(({ parked }) => parked === undefined)
+  }
+
+  /** A probe, which is one event, says nothing about size. */
+  failed(sent: number): void {
+    if (sent > 1) this.#count = Math.max(1, Math.floor(this.#count / 2))
+  }
+
+  passed(sent: number): void {
+    if (sent > 1 || sent >= this.#count) this.#count = Math.min(this.#countMax, this.#count * 4)
+  }
+
+  /** Undefined: the subscription is paused, held or has a newer revision. */
+  async read(probing: boolean): Promise<Batch[] | undefined> {
+    const { db, subscription, turnstile, kinds, definitions, listens, owner } = this.#station
+    const lanes = this.#lanesToRead(probing)
+    const count = probing ? 1 : this.#allowance()
+    if (count === 0) return []
+    const asked = lanes.map((lane) => ({ lane: lane.lane, after: lane.ahead }))
+    const limits = { count, bytes: subscription.batch.bytes, probing }
+    if (subscription.ledger && !probing) await enlist(db, subscription, owner, lanes, count)
+    const reads = await turnstile.through(subscription.priority, () =>
+      read(db, subscription, asked, limits, kinds, definitions, listens),
+    )
+    return reads?.map((found, index) => {
+      const lane = lanes[index] as HeldLane
+      lane.full = found.more
+      lane.ahead = found.through
+      return { lane, from: (asked[index] as (typeof asked)[0]).after, read: found }
+    })
+  }
+
+  #lanesToRead(probing: boolean): HeldLane[] {
+    const { lanes } = this
+    const first = this.#turns++ % lanes.length
+    if (probing) return [...lanes.slice(first), ...lanes.slice(0, first)]
+    if (this.single) return lanes.slice(first, first + 1)
+    // Lanes that were full come last: they get what the others leave.
+    return [...lanes].sort((a, b) => Number(a.full) - Number(b.full))
+  }
+
+  /** How many events the next read may bring. */
+  #allowance(): number {
+    const { rate, state } = this.#station
+    if (rate === undefined) return this.#count
+    rate.share(this, this.#leases.lanes.length / state().lanes)
+    return Math.min(this.#count, rate.available())
+  }
+
+  /** It reads no more: its share of the rate is free. */
+  end(): void {
+    this.#station.rate?.share(this, 0)
+  }
+}

@@ -1,0 +1,79 @@
+/** How a claim loop calls its sink: deadlines within the leases, and only for lanes still held. */
+import { HermodError } from '../errors.ts'
+import type { Entry } from '../flow/claim.ts'
+import { deliver } from '../flow/deliver.ts'
+import { sending } from '../flow/ledger.ts'
+import { Result } from '../flow/result.ts'
+import { type Round, rehearse } from './batch.ts'
+import type { HeldLane } from './lane.ts'
+import type { Leases } from './leases.ts'
+import type { Parking } from './parking.ts'
+import { tellCall } from './report.ts'
+import type { Station } from './station.ts'
+
+/** A call must end this long before its lease. */
+const marginMs = 200
+
+export class Sending {
+  readonly #station: Station
+  readonly #leases: Leases
+  readonly #parking: Parking | undefined
+  #stopped = false
+
+  constructor(station: Station, leases: Leases, parking: Parking | undefined) {
+    this.#station = station
+    this.#leases = leases
+    this.#parking = parking
+  }
+
+  /** No further call begins. */
+  stop(): void {
+    this.#stopped = true
+  }
+
+  async send(round: Round): Promise<Result> {
+    const { entries, rehearsed } = round
+    const { db, subscription, owner, rate, abort } = this.#station
+    if (entries.length === 0) return new Result()
+    rate?.take(entries.length)
+    if (rehearsed) return rehearse(subscription, entries)
+    const lost = new AbortController()
+    const onLost = () => lost.abort()
+    this.#leases.onLost.add(onLost)
+    const lanes = new Map(this.#leases.lanes.map((lane) => [lane.lane, lane]))
+    const holder = (entry: Entry): HeldLane | undefined => {
+      const lane = lanes.get(entry.lane)
+      return lane !== undefined && this.#leases.lanes.includes(lane) ? lane : undefined
+    }
+    return deliver(subscription, entries, {
+      signal: AbortSignal.any([abort, lost.signal]),
+      deadlineMs: () => this.#deadlineMs(),
+      mine: (entry) => holder(entry) !== undefined,
+      called: (events, outcomes, durationMs) =>
+        tellCall(this.#station, events, outcomes, durationMs),
+      sending: async (entry, note) => {
+        const mine = holder(entry)
+        if (mine === undefined)
+          throw new HermodError('HMD_LEASE_LOST', `lane ${entry.lane} is no longer held`)
+        await sending(db, subscription.name, owner, mine, entry.event.position, note)
+      },
+      parked: async (handle, call) => this.#parking?.park(round, handle, call),
+    }).finally(() => this.#leases.onLost.delete(onLost))
+  }
+
+  /** Halves of a parked call wait with everything else. */
+  #halted(): boolean {
+    if (this.#parking === undefined) return false
+    const { mode, outdated } = this.#station.state()
+    return mode === 'paused' || outdated
+  }
+
+  /** Of the next call: always shorter than what is left of the leases, which are extended first. */
+  async #deadlineMs(): Promise<number> {
+    const { callMs } = this.#station.subscription
+    if (this.#stopped || this.#halted()) return 0
+    // A database that does not answer ends nothing yet: the lease still has its time.
+    await this.#leases.keep(callMs + marginMs).catch(() => {})
+    return Math.min(callMs, this.#leases.leftMs - marginMs)
+  }
+}
