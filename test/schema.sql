@@ -754,7 +754,7 @@ function outbox.settle_held(s outbox.subscription, of_lane smallint, r record, n
   plpgsql volatile -- 80fd1f584989124d1014e42c9b681ad1
 
 function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamp with time zone) → void
-  plpgsql volatile -- fddd1a81051dfae4cd0195dd9e763ff3
+  plpgsql volatile -- a4229390f5b3a1bcbff4af287aae336c
 
 function outbox.settle_shadow(sub text, who text, batch json) → SETOF smallint
   plpgsql volatile -- f05e021ed80d4c8cfde294a0f8b4e171

@@ -94,13 +94,29 @@ end $$;
 create function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamptz) returns void
 language plpgsql as $$
 declare
-  old outbox.delivery;
-  due timestamptz := case when r.state in ('retrying', 'pending') then now + r.after_ms * interval '1 millisecond' end;
+  old   outbox.delivery;
+  other outbox.delivery;
+  due   timestamptz := case when r.state in ('retrying', 'pending') then now + r.after_ms * interval '1 millisecond' end;
 begin
+  if s.coalesced and r.state = 'retrying' then
+    -- One row an aggregate, which its newest event has: read before the row moved, or sent beside it, this one comes late.
+    select * into other from outbox.delivery d
+     where d.subscription = s.name and d.lane = of_lane and d.hash = outbox.hash(r.aggregate_type, r.aggregate_id) and d.pos <> r.pos
+       and d.aggregate_type = r.aggregate_type and d.aggregate_id = r.aggregate_id and d.state = 'retrying' order by d.pos desc limit 1;
+    if other.pos > r.pos then
+      delete from outbox.delivery d where d.subscription = s.name and d.lane = of_lane and d.pos = r.pos;
+      update outbox.delivery d set attempts = greatest(d.attempts, r.attempts), next_attempt_at = greatest(d.next_attempt_at, due),
+             first_failed_at = coalesce(d.first_failed_at, now), updated_at = now, code = r.code, error = r.error, fingerprint = r.fingerprint
+       where d.subscription = s.name and d.lane = of_lane and d.pos = other.pos;
+      return;
+    elsif other.pos < r.pos then
+      delete from outbox.delivery d where d.subscription = s.name and d.lane = of_lane and d.pos = other.pos;
+    end if;
+  end if;
   select * into old from outbox.delivery d where d.subscription = s.name and d.lane = of_lane and d.pos = r.pos;
   insert into outbox.delivery as d (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, attempts,
       attempts_max, next_attempt_at, first_failed_at, updated_at, code, error, fingerprint, receipt)
-  values (s.name, of_lane, r.pos, r.event_id, r.aggregate_type, r.aggregate_id, outbox.hash(r.aggregate_type, r.aggregate_id), r.state, r.attempts,
+  values (s.name, of_lane, r.pos, r.event_id, r.aggregate_type, r.aggregate_id, outbox.hash(r.aggregate_type, r.aggregate_id), r.state, greatest(r.attempts, other.attempts),
       r.attempts_max, due, case when r.state <> 'delivered' then now end, now, r.code, r.error, r.fingerprint, r.receipt)
   on conflict (subscription, lane, pos) do update set state = excluded.state, attempts = excluded.attempts,
       next_attempt_at = excluded.next_attempt_at, first_failed_at = coalesce(d.first_failed_at, excluded.first_failed_at),

@@ -7,9 +7,11 @@ import {
   type DeliveryContext,
   delivered,
   type Outcome,
+  type Parked,
   rejected,
   retry,
   type Sink,
+  split,
   unavailable,
 } from '../../src/sinks/sink.ts'
 
@@ -24,14 +26,22 @@ export type Policy = {
   readonly lanes: 1 | 'all'
   readonly keepsOrder: boolean
   readonly ledger: boolean
+  /** Calls are tasks: one word for all their events, and it comes later. */
+  readonly asynchronous: boolean
 }
 
 export type Row = { readonly id: string; readonly v: number; readonly state: string }
+
+type Task = { readonly events: readonly OutboxEvent[]; polls: number; outcome?: Outcome }
+
+const nameOf = ({ aggregateId, payload }: OutboxEvent) =>
+  `${aggregateId}@${(payload as { v: number }).v}`
 
 export class Destination implements Sink {
   readonly name = 'destination'
   readonly capabilities: Partial<Capabilities>
   readonly policy: Policy
+  readonly poll?: NonNullable<Sink['poll']>
   /** Every version accepted of a document, in order. */
   readonly accepted = new Map<string, number[]>()
   readonly spent = new Map<string, number>()
@@ -40,12 +50,15 @@ export class Destination implements Sink {
   readonly uncounted = new Set<string>()
   readonly versions = new Map<string, number>()
   readonly #plans = new Map<string, Answer[]>()
-  /** Set when the process is to die before or after its next settle. */
-  crash: 'before' | 'after' | undefined
+  readonly #tasks: Task[] = []
+  /** Set when the process is to die: before or after its next settle, before it records a task. */
+  crash: 'before' | 'after' | 'before record' | undefined
   crashes = 0
 
   constructor(policy: Policy) {
     this.policy = policy
+    if (policy.asynchronous)
+      this.poll = async (handles) => handles.map((handle) => this.#outcomeOf(Number(handle)))
     this.capabilities = { keepsOrder: policy.keepsOrder, ledger: policy.ledger, itemsMax: 4 }
   }
 
@@ -57,7 +70,38 @@ export class Destination implements Sink {
     return v
   }
 
-  async deliver(events: readonly OutboxEvent[], context: DeliveryContext): Promise<Outcome[]> {
+  async deliver(
+    events: readonly OutboxEvent[],
+    context: DeliveryContext,
+  ): Promise<Outcome[] | Parked> {
+    if (!this.policy.asynchronous) return this.#judge(events, context)
+    for (const event of events) {
+      const plan = this.#plans.get(nameOf(event))
+      if (plan?.[0] !== 'crash-before') continue
+      plan.shift()
+      this.crash = 'before record'
+    }
+    const task = this.#tasks.push({ events, polls: events.length % 2 }) - 1
+    return { parked: String(task) }
+  }
+
+  /** A task may take two polls; then it is carried out as a whole, or says no to the whole. */
+  #outcomeOf(at: number): Outcome | undefined {
+    const task = this.#tasks[at] as Task
+    if (task.outcome === undefined && task.polls-- <= 0) task.outcome = this.#carryOut(task.events)
+    return task.outcome
+  }
+
+  #carryOut(events: readonly OutboxEvent[]): Outcome {
+    const [only] = events
+    if (events.length === 1 && only !== undefined) return this.#answer(only)
+    const plans = events.map((event) => this.#plans.get(nameOf(event)) ?? [])
+    if (plans.some(([next]) => next !== undefined && !next.startsWith('crash'))) return split()
+    for (const event of events) this.#answer(event)
+    return delivered()
+  }
+
+  async #judge(events: readonly OutboxEvent[], context: DeliveryContext): Promise<Outcome[]> {
     const failed = new Set<string>()
     const outcomes: Outcome[] = []
     for (const event of events) {

@@ -13,7 +13,10 @@ const LETTERS: Readonly<Record<string, string>> = {
 }
 
 function plain(character: string): string {
-  if (character <= '\x7f') return /[a-z0-9]/i.test(character) ? character.toLowerCase() : ''
+  if ((character >= 'a' && character <= 'z') || (character >= '0' && character <= '9')) {
+    return character
+  }
+  if (character <= '\x7f') return /[A-Z]/.test(character) ? character.toLowerCase() : ''
   const lower = character.toLowerCase()
   const ascii = LETTERS[lower] ?? lower.normalize('NFD').replace(/[\u0300-\u036f]/g, '')
   return ascii
@@ -21,6 +24,7 @@ function plain(character: string): string {
 
 /** Separators and spaces part words; any other ASCII sign is left out, the rest is kept. */
 export function tokenize(text: string, separators: readonly string[], stem: boolean): Token[] {
+  const parting = new Set([...separators, ' ', '\t', '\n', '\r', '\v', '\f'])
   const tokens: Token[] = []
   let word = ''
   let raw = ''
@@ -30,7 +34,7 @@ export function tokenize(text: string, separators: readonly string[], stem: bool
     raw = ''
   }
   for (const character of text) {
-    if (/\s/.test(character) || separators.includes(character)) {
+    if (parting.has(character)) {
       end()
       continue
     }
