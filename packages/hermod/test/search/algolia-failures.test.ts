@@ -218,9 +218,9 @@ describe('tasks', () => {
     expect(await engine.poll([handle])).toMatchObject([{ outcome: 'misconfigured' }])
     double.fault = undefined
     expect(await engine.poll([handle])).toMatchObject([{ outcome: 'delivered' }])
-    expect(await engine.poll(['nonsense', '[]'])).toMatchObject([
-      ...[{ outcome: 'delivered' }, { outcome: 'delivered' }],
-    ])
+    expect(await engine.poll(['nonsense', '[]', '[[1]]'])).toMatchObject(
+      Array(3).fill({ outcome: 'split', code: 'HANDLE_FOREIGN' }),
+    )
   })
 
   it('tasks that are applied in another order change nothing', async () => {
