@@ -31,9 +31,10 @@ export const ownPrefix = 'hermod_'
 export const numberColumn = (name: string) => `hermod_n_${name}`
 
 /** Nobody reads these. */
-export function unreadColumns({ fields }: ResolvedDefinition): string[] {
-  const numbers = fields.filter(isNumeric).map(({ name }) => numberColumn(name))
-  return [own.position, own.scan, own.id, own.keys, own.words, own.stems, ...numbers]
+export function unreadColumns(definition: ResolvedDefinition): string[] {
+  const numbers = definition.fields.filter(isNumeric).map(({ name }) => numberColumn(name))
+  const stems = hasStems(definition) ? [own.stems] : []
+  return [own.position, own.scan, own.id, own.keys, own.words, ...stems, ...numbers]
 }
 
 /** Every character that is no letter or digit parts words, as everywhere in Hermod. */
