@@ -174,6 +174,7 @@ export class Loop {
 
   /** One round. False: there was nothing to do. */
   async turn(): Promise<boolean> {
+    this.#replaying.round()
     if (this.#next === undefined) await this.#settling
     if (this.#doubt) await this.#askAgain()
     if (this.#parking !== undefined && (await this.#land())) return true
@@ -355,7 +356,7 @@ export class Loop {
     const untilProbeMs = probing ? Math.max(5, probeAtMs - performance.now()) : pollMs
     const rateMs = this.#leases.lanes.length > 0 ? (rate?.waitMs() ?? 0) : 0
     const waitMs = Math.min(pollMs, untilProbeMs, rateMs > 0 ? rateMs : pollMs)
-    await this.#wake.wait(Math.min(waitMs, this.#replaying.waitMs), seen)
+    await this.#replaying.meanwhile(this.#wake.wait(waitMs, seen))
   }
 
   /** An error of the database ends a round, never the loop. */

@@ -6,27 +6,56 @@
 import { Rate } from './rate.ts'
 import type { Station } from './station.ts'
 
-const sliceMs = 10
+const sliceMs = 8
 const countMax = 1_000
 const failedMs = 250
 
 type Replay = NonNullable<ReturnType<Station['state']>['replay']>
 
-/** One bucket a replay, for all loops of a subscription in this worker. */
-const rates = new WeakMap<Station, { journey: bigint; rate: Rate }>()
+/** What all loops of a subscription in this worker share: one slice at a time, one bucket a replay. */
+interface Shared {
+  busy: Pace | undefined
+  rate: { readonly journey: bigint; readonly bucket: Rate } | undefined
+  readonly wakes: Set<() => void>
+}
+
+const shared = new WeakMap<Station, Shared>()
+
+function sharedOf(station: Station): Shared {
+  const known = shared.get(station) ?? { busy: undefined, rate: undefined, wakes: new Set() }
+  shared.set(station, known)
+  return known
+}
 
 export class Pace {
   readonly #station: Station
+  readonly #shared: Shared
   #count = 16
   #quickestMs = Number.POSITIVE_INFINITY
   #notBeforeMs = 0
 
-  constructor(station: Station) {
+  constructor(station: Station, wake: () => void) {
     this.#station = station
+    this.#shared = sharedOf(station)
+    this.#shared.wakes.add(wake)
   }
 
-  /** Until a slice may go. */
+  begun(): void {
+    this.#shared.busy = this
+  }
+
+  ended(): void {
+    this.#shared.busy = undefined
+  }
+
+  /** This loop has nothing more to send: it is the others' turn. */
+  done(): void {
+    for (const wake of this.#shared.wakes) wake()
+  }
+
+  /** Until a slice may go; infinite while another loop's is out. */
   waitMs(replay: Replay): number {
+    if (this.#shared.busy !== undefined) return Number.POSITIVE_INFINITY
     const limits = [this.#rate(replay), this.#station.rate]
     const rateMs = Math.max(...limits.map((rate) => rate?.waitMs() ?? 0))
     return Math.max(0, rateMs, this.#notBeforeMs - performance.now())
@@ -35,9 +64,9 @@ export class Pace {
   /** How many events the next slice may hold; they count as taken. */
   allowance(replay: Replay): number {
     const rate = this.#rate(replay)
-    const { rate: shared, subscription } = this.#station
+    const { rate: common, subscription } = this.#station
     const available = (some: Rate | undefined) => some?.available() ?? Number.POSITIVE_INFINITY
-    const most = Math.min(countMax, subscription.batch.count, available(shared))
+    const most = Math.min(countMax, subscription.batch.count, available(common))
     const count = Math.min(this.#count, most, available(rate))
     rate?.take(count)
     return count
@@ -60,13 +89,11 @@ export class Pace {
   #rate({ journey, plan }: Replay): Rate | undefined {
     const { ratePerSecond } = plan as { ratePerSecond?: number }
     if (ratePerSecond === undefined) return undefined
-    let known = rates.get(this.#station)
-    if (known?.journey !== journey) {
-      known = { journey, rate: new Rate(ratePerSecond) }
-      rates.set(this.#station, known)
-    }
+    if (this.#shared.rate?.journey !== journey)
+      this.#shared.rate = { journey, bucket: new Rate(ratePerSecond) }
+    const { bucket } = this.#shared.rate
     // Evenly between workers: lanes that have met their live cursor are given back.
-    known.rate.share(this.#station, 1 / Math.max(1, this.#station.state().workers))
-    return known.rate
+    bucket.share(this.#station, 1 / Math.max(1, this.#station.state().workers))
+    return bucket
   }
 }

@@ -31,7 +31,8 @@ import { nextDelayMs } from './retry.ts'
 import type { Sending } from './sending.ts'
 import type { Station } from './station.ts'
 
-const windowRows = 20_000
+/** Looking for a window must not keep a core busy for long. */
+const windowRows = 5_000
 /** This often alone unavailable, while others passed: the event is the reason. */
 const strikesMax = 5
 
@@ -62,6 +63,11 @@ export class Replaying {
   readonly #places = new WeakMap<HeldLane, Place>()
   #turns = 0
   #work: Promise<void> | undefined
+  /** The loop rests: nothing of its lanes is in flight. */
+  #resting = false
+  /** The loop looked for live events while a lane was out: it must look again. */
+  #missed = false
+  #timer: NodeJS.Timeout | undefined
 
   constructor(
     station: Station,
@@ -75,7 +81,7 @@ export class Replaying {
     this.#sending = sending
     this.#breaker = breaker
     this.#wake = wake
-    this.#pace = new Pace(station)
+    this.#pace = new Pace(station, () => this.#wake())
   }
 
   /** Something may still be sent again here. */
@@ -93,9 +99,33 @@ export class Replaying {
     return this.#pace.waitMs(replay)
   }
 
+  /** The loop waits for news: slices go on meanwhile, one after the other. */
+  async meanwhile(rest: Promise<void>): Promise<void> {
+    this.#resting = true
+    this.#schedule()
+    await rest
+    this.#resting = false
+    clearTimeout(this.#timer)
+  }
+
+  #schedule(): void {
+    clearTimeout(this.#timer)
+    const { waitMs } = this
+    if (!this.#resting || waitMs === Number.POSITIVE_INFINITY) return
+    this.#timer = setTimeout(() => {
+      if (this.#resting) this.begin()
+      if (this.#work === undefined) this.#schedule()
+    }, waitMs)
+  }
+
   /** Its turn has come: live batches must not be read ahead now. */
   get due(): boolean {
     return this.waitMs <= 0
+  }
+
+  /** A round begins: it passes over the lane that is out. */
+  round(): void {
+    if (this.#work !== undefined) this.#missed = true
   }
 
   /** Between live rounds: nothing of these lanes is in flight or read ahead. */
@@ -120,6 +150,7 @@ export class Replaying {
   }
 
   async end(): Promise<void> {
+    clearTimeout(this.#timer)
     await this.#work
   }
 
@@ -131,6 +162,7 @@ export class Replaying {
   }
 
   #start(work: () => Promise<void>): void {
+    this.#pace.begun()
     this.#work = work()
       .catch((error) => {
         const { listener, subscription } = this.#station
@@ -139,7 +171,11 @@ export class Replaying {
       })
       .finally(() => {
         this.#work = undefined
-        this.#wake()
+        this.#pace.ended()
+        if (!this.open) this.#pace.done()
+        else if (this.#resting && !this.#missed) this.#schedule()
+        else this.#wake()
+        this.#missed = false
       })
   }
 

@@ -6,6 +6,7 @@ import { eventually } from '../../../../../test/support/eventually.ts'
 import { auditLanes, holds } from '../../../../../test/support/invariants.ts'
 import type { ReplayOptions } from '../../../src/index.ts'
 import { gate, labels, quiet, type Stage, stage, versionsOf, WatchedPool } from './stage.ts'
+import { Tasks } from './tasks.ts'
 
 const BY = { actor: 'ada', reason: 'the index was lost' }
 type Outbox = ReturnType<Stage['outbox']>
@@ -68,7 +69,11 @@ export const liveMeanwhile = defineCase(
     const worker = await outbox.start({ ...quiet, concurrency: 1 })
     await out.opened
     expect(versionsOf(sink, a)).toEqual([1])
-    await s.change(a)
+    const [other] = (await s.inLane(7, 1)) as [string]
+    await s.change(a, other)
+    // Other lanes go on, this one waits.
+    await eventually(() => versionsOf(sink, other).length + versionsOf(sink, a).length > 1)
+    expect(versionsOf(sink, a), 'what was sent while a slice was out').toEqual([1])
     hold.open()
     await eventually(async () => (await s.open()) === 0)
     const [journey] = await outbox.journeys.list()
@@ -281,4 +286,29 @@ export const fenced = defineCase('replay-against-live: every settle is fenced', 
   expect(await settle('b', b?.fence, 0, 1), 'the same again').toBeNull()
   expect(await settle('b', b?.fence, 1, 3), 'up to the live cursor').toBe(true)
   await holds(s.db, 'I7')
+})
+
+/** A destination that takes calls as tasks: a lane whose slice is a task waits for its end. */
+export const asTask = defineCase('handle-after-replay: sent again as a task', async (env) => {
+  const s = await stage(env)
+  const tasks = new Tasks()
+  tasks.judge = () => ({ outcome: 'delivered' })
+  const outbox = s.outbox(tasks.sink())
+  const [a] = (await s.inLane(5, 1)) as [string]
+  const [other] = (await s.inLane(7, 1)) as [string]
+  await s.change(a)
+  await outbox.runOnce(quiet)
+  tasks.judge = () => undefined
+  const { id } = await replay(outbox)
+  const worker = await outbox.start({ ...quiet, concurrency: 1 })
+  await eventually(() => tasks.sent.length === 2)
+  await s.change(a, other)
+  await eventually(() => tasks.sent.length === 3)
+  expect(tasks.sent, 'the lane waits for its task').toEqual([`${a}@1`, `${a}@1`, `${other}@1`])
+  tasks.judge = () => ({ outcome: 'delivered' })
+  tasks.end(2)
+  tasks.end(1)
+  expect(await outbox.journeys.wait(id)).toMatchObject({ state: 'succeeded' })
+  await worker.stop()
+  expect(tasks.applied.filter((name) => name.startsWith(`${a}@`)).at(-1)).toBe(`${a}@2`)
 })
