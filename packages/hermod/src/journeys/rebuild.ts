@@ -17,6 +17,7 @@ import { LoadRows } from './load-rows.ts'
 import { untilPassed } from './passing.ts'
 import { floorOf, numberedHead } from './position.ts'
 import type { Run } from './runner.ts'
+import { holdLog, type Replay, sendAgain } from './send-again.ts'
 import { driftOf, lookingOf, refreshAll } from './verify.ts'
 
 export const rebuildPhases = [
@@ -43,7 +44,7 @@ export interface RebuildResult {
 
 export interface RebuildContext {
   /** Sends everything after this position again, through the same lanes, and waits for it. */
-  replay(run: Run, subscription: string, after: bigint): Promise<void>
+  readonly replay: Replay
   subscription(name: string): ResolvedSubscription | undefined
 }
 
@@ -109,6 +110,7 @@ export class Rebuild {
       if (left !== undefined) await this.#call((call) => engine.dropGeneration(name, left.id, call))
       const made = await this.#call((call) => engine.createGeneration(name, definition, call))
       const after = await numberedHead(this.#run.db, this.#run)
+      await holdLog(this.#run, after)
       const former = (await this.#generations()).find(({ state }) => state === 'live')
       await this.#run.note({
         ...{ generation: made.id, former: former?.id ?? null, from: String(after) },
@@ -135,8 +137,7 @@ export class Rebuild {
     const knownMs = Number(this.#run.progress.createdMs) + (engine.generationsMs ?? 0)
     if (knownMs > Date.now()) await this.#run.pause(Math.min(knownMs - Date.now(), 5_000))
     await untilPassed(this.#run, subscription)
-    await this.#context.replay(this.#run, subscription, BigInt(String(this.#run.progress.from)))
-    await untilPassed(this.#run, subscription)
+    await sendAgain(this.#run, this.#index, this.#context, this.#run.progress.from)
     await this.#run.note({ caughtUp: true })
   }
 
@@ -221,7 +222,7 @@ export class Rebuild {
     await this.#run.note({ swapped: true }, 'settle')
     if (engine.generationsMs) await this.#run.pause(engine.generationsMs)
     await untilPassed(this.#run, subscription)
-    await this.#context.replay(this.#run, subscription, BigInt(String(this.#run.progress.swapFrom)))
+    await sendAgain(this.#run, this.#index, this.#context, this.#run.progress.swapFrom)
     await this.#run.note({ settled: true })
   }
 

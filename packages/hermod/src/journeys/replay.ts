@@ -116,7 +116,8 @@ export async function replayWithin(
 ): Promise<void> {
   const { db, journey } = run
   const by = { actor: journey.requestedBy, reason: `${journey.kind} ${journey.id}` }
-  const requestId = `${by.reason} of ${journey.subject}, after ${after}`
+  // A journey may do so in several of its phases.
+  const requestId = `${by.reason} of ${journey.subject}, ${run.phase}, after ${after}`
   const plan = { from: String(after + 1n) }
   const made = { kind: 'replay', subject: subscription, plan } as const
   const { id } = await createJourney(db, made, { ...by, requestId }, begin)
