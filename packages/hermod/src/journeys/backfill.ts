@@ -36,8 +36,9 @@ export async function backfill(
   await new LoadRows(run, index, undefined).run()
   if (run.progress.caughtUp !== true) {
     await run.note({}, 'catch-up')
+    // Into generations that everybody knows: only where older versions can win is there something to heal.
     await untilPassed(run, subscription)
-    await sendAgain(run, index, context, run.progress.from)
+    await sendAgain(run, index, context, run.progress.from, run.progress.from)
     await run.note({ caughtUp: true })
   }
   await run.note({}, 'verify')

@@ -54,7 +54,7 @@ const movingShare = 0.05
 
 const forgotten = {
   ...{ generation: null, former: null, from: null, after: null, loaded: null, caughtUp: null },
-  ...{ verified: null, waiting: null, rejected: 0, rejections: [] },
+  ...{ known: null, verified: null, waiting: null, rejected: 0, rejections: [] },
 }
 
 export class Rebuild {
@@ -118,6 +118,17 @@ export class Rebuild {
       })
     }
     await this.#assertMine()
+    await this.#known()
+  }
+
+  /** From this position on everybody writes to the new generation as well. */
+  async #known(): Promise<void> {
+    const { createdMs, known } = this.#run.progress
+    const { generationsMs } = this.#index.engine
+    if (!generationsMs || known != null) return
+    const leftMs = Number(createdMs) + generationsMs - Date.now()
+    if (leftMs > 0) await this.#run.pause(Math.min(leftMs, generationsMs))
+    await this.#run.note({ known: String(await numberedHead(this.#run.db, this.#run)) })
   }
 
   async #load(): Promise<void> {
@@ -133,11 +144,9 @@ export class Rebuild {
   async #catchUp(): Promise<void> {
     if (this.#run.progress.caughtUp === true) return
     await this.#run.note({}, 'catch-up')
-    const { subscription, engine } = this.#index
-    const knownMs = Number(this.#run.progress.createdMs) + (engine.generationsMs ?? 0)
-    if (knownMs > Date.now()) await this.#run.pause(Math.min(knownMs - Date.now(), 5_000))
-    await untilPassed(this.#run, subscription)
-    await sendAgain(this.#run, this.#index, this.#context, this.#run.progress.from)
+    await untilPassed(this.#run, this.#index.subscription)
+    const { from, known } = this.#run.progress
+    await sendAgain(this.#run, this.#index, this.#context, from, known)
     await this.#run.note({ caughtUp: true })
   }
 
@@ -221,8 +230,8 @@ export class Rebuild {
     const { subscription, engine } = this.#index
     await this.#run.note({ swapped: true }, 'settle')
     if (engine.generationsMs) await this.#run.pause(engine.generationsMs)
-    await untilPassed(this.#run, subscription)
-    await sendAgain(this.#run, this.#index, this.#context, this.#run.progress.swapFrom)
+    const passed = await untilPassed(this.#run, subscription)
+    await sendAgain(this.#run, this.#index, this.#context, this.#run.progress.swapFrom, passed)
     await this.#run.note({ settled: true })
   }
 

@@ -34,8 +34,8 @@ export async function rollBack(
   if (!isBack) await engineCall(run, index, (call) => engine.rollBackGeneration(name, call))
   await run.note({}, 'settle')
   if (engine.generationsMs) await run.pause(engine.generationsMs)
-  await untilPassed(run, subscription)
-  await sendAgain(run, index, context, swapFrom)
+  const passed = await untilPassed(run, subscription)
+  await sendAgain(run, index, context, swapFrom, passed)
   await run.note({}, 'keep')
   const live = (await list()).find(({ state }) => state === 'live')
   const { keepMs = index.keepMs } = run.journey.plan as RebuildPlan

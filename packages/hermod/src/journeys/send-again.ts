@@ -11,7 +11,7 @@ import type { Run } from './runner.ts'
 const HOLD = `insert into outbox.keep (holder, pos) values ($1, $2::bigint)
   on conflict (holder) do update set pos = excluded.pos`
 
-export type Replay = (run: Run, subscription: string, after: bigint) => Promise<void>
+export type Replay = (run: Run, subscription: string, after: bigint, upTo?: bigint) => Promise<void>
 
 /** The log is kept from here on while the journey goes on. */
 export async function holdLog(run: Run, after: bigint): Promise<void> {
@@ -24,15 +24,22 @@ export async function sendAgain(
   { engine, subscription }: DeclaredIndex,
   { replay }: { readonly replay: Replay },
   after: unknown,
+  upTo: unknown,
 ): Promise<void> {
-  if (needsReplay(engine)) await replay(run, subscription, BigInt(String(after)))
+  const from = BigInt(String(after))
+  const to = upTo == null ? undefined : BigInt(String(upTo))
+  if (!isFenced(engine)) await replay(run, subscription, from)
+  else if (engine.generationsMs && (to === undefined || to > from)) {
+    await replay(run, subscription, from, to)
+  }
 }
 
 /**
- * An engine that refuses older versions itself, and asks for its generations at every write, has
- * nothing to heal: a call that began before a generation was made is of events before the position
- * that was noted, and those are in the rows that were loaded.
+ * An engine that refuses older versions itself has no races to heal, only what was written by those who
+ * knew an older list of generations: nothing where the list is read at every write (a call that began
+ * before is of events before the noted position, and those are in the rows that were loaded), else
+ * the events up to where everybody knew the new one.
  */
-function needsReplay({ capabilities, generationsMs = 0 }: SearchEngine): boolean {
-  return capabilities.externalVersion !== true || generationsMs > 0
+function isFenced({ capabilities }: SearchEngine): boolean {
+  return capabilities.externalVersion === true
 }

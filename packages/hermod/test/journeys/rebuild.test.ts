@@ -81,7 +81,9 @@ describe('rebuild', () => {
   })
 
   it('sends again what happened meanwhile, where the engine needs it, and holds the log until then', async () => {
-    const engine = Object.assign(postgresSearch({ pool: db.pool }), { generationsMs: 50 })
+    const made = postgresSearch({ pool: db.pool })
+    const capabilities = { ...made.capabilities, externalVersion: false }
+    const engine = Object.assign(made, { capabilities, generationsMs: 50 })
     const stage = await open({ engine })
     const { id } = await stage.outbox.rebuild('profiles', { keepMs: 0 }, BY)
     await eventually(async () => (await stage.outbox.journeys.show(id))?.phase === 'load')
