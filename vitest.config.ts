@@ -1,4 +1,4 @@
-// How tests run: real child processes for isolation, two at a time because the budget of the
+// How tests run: real child processes for isolation, three at a time: tests wait as much as they work, and the budget of the
 // suite is stated for two cores, one PostgreSQL cluster for the whole run.
 
 import { defineConfig } from 'vitest/config'
@@ -9,7 +9,7 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     cache: false,
-    maxWorkers: 2,
+    maxWorkers: 3,
     // On a machine that others load too, a wait may run out: CI tries such a test once more and says so.
     retry: process.env.CI === undefined ? 0 : 1,
     testTimeout: process.env.CI === undefined ? 30_000 : 60_000,

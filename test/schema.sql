@@ -246,6 +246,21 @@ create table outbox.migration (
   constraint migration_pkey PRIMARY KEY (version)
 );
 
+create table outbox.replay (
+  subscription text not null,
+  journey bigint not null,
+  lane smallint not null,
+  pos bigint not null,
+  stop bigint,
+  met boolean not null default false,
+  sent bigint not null default 0,
+  superseded bigint not null default 0,
+  failed bigint not null default 0,
+  constraint replay_pkey PRIMARY KEY (subscription, journey, lane),
+  constraint replay_journey_fkey FOREIGN KEY (journey) REFERENCES outbox.journey(id) ON DELETE CASCADE,
+  constraint replay_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE
+) with (fillfactor=50);
+
 create table outbox.scheduled (
   due timestamp with time zone not null,
   event_id bigint not null,
@@ -418,7 +433,7 @@ function outbox.apply_grants() → void
   plpgsql volatile -- def2a82781ed570ecf154d4c731cf835
 
 function outbox.ask_journey(of_id bigint, want text) → outbox.journey
-  plpgsql volatile -- 5e7705c2f6bb4fb59e0894d298f87213
+  plpgsql volatile -- 76e2cb1763ca37d3f42ab594c14fbcef
 
 function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → void
   plpgsql immutable parallel safe -- fe359c2b139866513fd887b472dd4ab7
@@ -441,11 +456,14 @@ function outbox.audit_policy(of_action text, of_subscription text, what text, ro
 function outbox.batch_end(s outbox.subscription, of_lane smallint, after bigint) → bigint
   plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- b7d7629def26301a4b911d8a53c15eb1
 
+function outbox.begin_replay(of_journey bigint) → void
+  sql volatile -- 2ba08b73a8c9522bb2482637cadaadd4
+
 function outbox.blocked_of(sub text, scan_max integer, OUT blocked bigint, OUT waiting bigint, OUT waiting_pending bigint, OUT estimated boolean) → record
   plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5235f3e3847e080cedc5c19e0ad28870
 
 function outbox.capture() → trigger
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1852369193e5b3451212f56e7b589754
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- 1852369193e5b3451212f56e7b589754
 
 function outbox.capture_body(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 2930fbefa10813f93003228a4d1fbac3
@@ -460,7 +478,7 @@ function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 63eda1dd9a2e8905bd6afb2603bcb2f6
 
 function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean)
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a22b66a648778892820534e6f729e5b2
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 198d8fd1fcad9371f3a48cfc4b26832d
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -502,10 +520,13 @@ function outbox.empty_leaf(of_parent text, of_name text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 28be380eef48ec6c81379ef47d7423a5
 
 function outbox.end_journey(of_id bigint, who text, to_state text, of_result jsonb, says text) → boolean
-  plpgsql volatile -- a856b19b466dd36b5144d8f5e351ae59
+  plpgsql volatile -- 8ff5c7e7dc45deeaf560e21f997010ae
 
 function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer, attempts_max integer) → integer
   plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d114982a4a8aa5808d4b0f061cfafbda
+
+function outbox.enlist_again(sub text, rev integer, who text, of_journey bigint, of_lane smallint, of_fence bigint, from_pos bigint, to_pos bigint, positions bigint[], ids bigint[], hashes integer[], attempts_max integer) → boolean
+  plpgsql volatile -- b6fa9f0dd5b7dda639cff1232b4af3ec
 
 function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- aa5341882684c7f25dbba6aab4763010
@@ -543,8 +564,8 @@ function outbox.hash(aggregate_type text, aggregate_id text) → integer
 function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp with time zone, aggregate_id text, version smallint, mark text, names text, key text, headers json) → text
   sql stable parallel safe -- eecdfb8803f02fa3cd38df2df76468b2
 
-function outbox.heartbeat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], is_draining boolean, alive_ms integer) → TABLE(name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean)
-  plpgsql volatile -- ef9fbc4eb92f1d339e7865419ac822f2
+function outbox.heartbeat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], is_draining boolean, alive_ms integer) → TABLE(name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean, replay jsonb)
+  plpgsql volatile -- 7176968d52f5d74eb27276ca8d003aaf
 
 function outbox.held(sub text, who text, lanes smallint[], fences bigint[]) → TABLE(lane smallint, pos bigint)
   sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 4a544cac89520caf6d2dfedf4947790e
@@ -569,6 +590,9 @@ function outbox.interrupt(s outbox.subscription, d outbox.delivery) → boolean
 
 function outbox.keep_journey(of_id bigint, who text, lease_ms integer, of_phase text, more jsonb) → text
   sql volatile -- cedc0333e94918f14ac7578f8d157cea
+
+function outbox.kept_range(OUT first_pos bigint, OUT last_pos bigint) → record
+  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- 9df96fb3c562096066f353c0ecb4cc64
 
 function outbox.key_text(key jsonb, image jsonb) → text
   sql immutable parallel safe -- 5badc737980aacf21c05a4002f37eed9
@@ -603,6 +627,9 @@ function outbox.leave(of_id text) → void
 function outbox.leaves() → TABLE(parent text, name text, from_value bigint, to_value bigint, closed boolean, frozen boolean, archived_as text, emptied boolean)
   sql volatile security definer set search_path=pg_catalog, pg_temp -- a3316690185131d611b60273d45bb9c1
 
+function outbox.listened(sub text, after bigint, up_to bigint) → TABLE(from_pos bigint, until bigint, types text[], aggregates text[], kinds smallint[])
+  sql stable -- 5ac006c8fdd16ce797244cb0c94e93e8
+
 function outbox.lock(aggregate_types text[], aggregate_ids text[]) → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- dab230993972ce4b56f81bf162fe26f7
 
@@ -623,6 +650,9 @@ function outbox.log_follower(of_name text, to_value bigint) → text
 
 function outbox.log_holder(of_name text, to_value bigint, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 9c02f1ace805db46d3b57582316c32dc
+
+function outbox.log_lanes(s outbox.subscription, of_lane smallint, doc_hash integer) → smallint[]
+  sql stable -- 15cd071ca8fc8a6dce969d9b49f830cb
 
 function outbox.log_of(of_event bigint, OUT pos bigint, OUT lane smallint, OUT hash integer) → record
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set enable_indexonlyscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9a37f613d331032c37e3449ce815d6dc
@@ -648,8 +678,14 @@ function outbox.may_execute(role text, name text, volatility "char", definer boo
 function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) → bigint
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 85d481af7406236d5ded80f03ad183f4
 
+function outbox.newest(sub text, lanes smallint[], after bigint, up_to bigint, hashes integer[]) → TABLE(hash integer, pos bigint)
+  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c59e059c7024cb9f66ffb3818d80bf1d
+
 function outbox.not_in_log(last outbox.step, fenced bigint) → TABLE(id bigint, not_before timestamp with time zone, type text, aggregate_type text, aggregate_id text, retired boolean)
   sql stable -- df8468b2a5845dccea39e74cf06740f4
+
+function outbox.not_superseded(sub text, positions bigint[], ids bigint[], hashes integer[], later bigint[], up_to bigint) → bigint[]
+  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=on set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a61f2182c5f741e71bdec96816f1a7a4
 
 function outbox.note_audited(step_id bigint) → void
   sql volatile -- 73de4530cdd087020b132c012d4e04c5
@@ -674,6 +710,9 @@ function outbox.park(sub text, who text, handle text, lanes json) → SETOF smal
 
 function outbox.parked_in(sub text, of_lane smallint) → TABLE(handle text, "from" bigint, "to" bigint, delivered integer, superseded integer, since timestamp with time zone)
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 3caa785f0941dc7de2a4dbe7bb9b06c5
+
+function outbox.picked(positions bigint[], ids bigint[], hashes integer[], kept bigint[]) → TABLE(pos bigint, id bigint, hash integer)
+  sql stable set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off -- 626e0f4fc3885d0047863352333e8ffc
 
 function outbox.probe(sub text, who text, call_ms integer) → boolean
   plpgsql volatile -- c1bc3befef77a2fd1bb57f6f3351b3ff
@@ -723,6 +762,18 @@ function outbox.release_held(before outbox.subscription, after outbox.subscripti
 function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer) → SETOF smallint
   sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 442220fbbfd96f1454054cdc6abb4014
 
+function outbox.replay_mark(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text) → text
+  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- 62c42a4d7429e34385bbf60b64684593
+
+function outbox.replay_of(sub text) → bigint
+  sql stable set enable_seqscan=off -- 779b3a6443db1a895572f263e76927f7
+
+function outbox.replay_read(sub text, rev integer, who text, of_lane smallint, of_fence bigint, positions bigint[], ids bigint[], hashes integer[], sieved bigint, bytes_max bigint) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 725c59833b11f02406cb2829d2cb07a3
+
+function outbox.replay_window(sub text, of_lane smallint, plan jsonb, after bigint, up_to bigint, rows_max integer, OUT through bigint, OUT matching integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
+  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 41f562b467763e759cd637b975ee508d
+
 function outbox.retention_report(days numeric) → TABLE(subscription text, first_pos bigint, since timestamp with time zone, held_leaves integer, held_bytes bigint, served_at timestamp with time zone, mode text)
   sql volatile security definer set search_path=pg_catalog, pg_temp -- a82c59c12a2aec91b90ad6f6dd82e3d2
 
@@ -753,6 +804,9 @@ function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigi
 function outbox.settle_held(s outbox.subscription, of_lane smallint, r record, now timestamp with time zone) → void
   plpgsql volatile -- 80fd1f584989124d1014e42c9b681ad1
 
+function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint, batch json) → boolean
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 6a0d5b339de32350a3ef4f213e7b6e80
+
 function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamp with time zone) → void
   plpgsql volatile -- a4229390f5b3a1bcbff4af287aae336c
 
@@ -761,6 +815,9 @@ function outbox.settle_shadow(sub text, who text, batch json) → SETOF smallint
 
 function outbox.shadow_of(sub text, lane smallint, OUT fence bigint, OUT pos bigint, OUT delivered bigint) → record
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c8b1cfc7f073f982dc29223176100867
+
+function outbox.sieve(sub text, lanes smallint[], positions bigint[], ids bigint[], hashes integer[], after bigint, up_to bigint) → bigint[]
+  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f2f0cc5cc5f85eb440a6e1bc3a8179c1
 
 function outbox.start_epoch(epoch integer) → bigint
   plpgsql volatile -- 49ad1409c105348637a61850f6dafc0d
@@ -779,6 +836,9 @@ function outbox.table_grants(role text, relation text) → text
 
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
   plpgsql volatile -- bde605d50286a9905d90b1ce0e618dc6
+
+function outbox.unkeep(of_id bigint) → void
+  sql volatile -- 469e7cdf804b0b6280cd8c672f378f81
 
 function outbox.unnumbered(rows_max integer) → TABLE(type text, aggregate_type text, count bigint)
   plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 58ff51a95bff764d6d939ce94748e5ac

@@ -18,18 +18,13 @@ export async function play(system, { url, settings, sink = {}, remember = 0 }, s
     for (let n = 0; acknowledged && n < added; n++) acknowledged[idAt(n) - 1] ??= lastMs
   }
   const stop = session.told('stop')
-  if (sink.waitForGo) {
-    session.tell({ word: 'ready' })
-    await session.told('go')
-  }
-  const startedMs = hostMs()
   const consumer = await system.consumer(url, { ...sink, settings, delivered })
-  if (!sink.waitForGo) session.tell({ word: 'ready' })
+  session.tell({ word: 'ready' })
   const report = setInterval(() => session.tell({ word: 'count', count, lastMs }), reportMs)
   await stop
   clearInterval(report)
   // A system that could not keep up is not waited for.
   await Promise.race([consumer.stop(), pause(stopMs)])
   await consumer.end?.()
-  return { startedMs, count, lastMs, acknowledged }
+  return { count, lastMs, acknowledged }
 }

@@ -102,6 +102,7 @@ declare
   s          outbox.subscription;
   now        timestamptz := outbox.clock();
   head       bigint;
+  replayed   bigint;
   candidates smallint[];
   taken      smallint[];
   late       smallint[];
@@ -115,6 +116,7 @@ begin
     return;
   end if;
   select st.pos into head from outbox.step st order by st.id desc limit 1;
+  replayed := case when s.mode = 'live' then outbox.replay_of(sub) end;
   -- All of them: loops that claim at the same moment pass over each other's lanes, and must find others.
   candidates := array(
     select l.lane from outbox.lane l
@@ -123,7 +125,9 @@ begin
      where l.subscription = sub and l.lease_until <= now
        and (c.pos < head and (s.lanes = 1 or exists (select from outbox.log g where g.lane = l.lane and g.pos > c.pos))
             or exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane and d.next_attempt_at <= now)
-            or s.ledger and exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane and d.state = 'sending'))
+            or s.ledger and exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane and d.state = 'sending')
+            or replayed is not null and exists (select from outbox.replay r
+                 where r.subscription = sub and r.journey = replayed and r.lane = l.lane and not r.met))
      order by random());
   if cardinality(candidates) = 0 then
     return;

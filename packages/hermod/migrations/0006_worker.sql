@@ -2,7 +2,7 @@
 
 create function outbox.heartbeat(
   of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], is_draining boolean, alive_ms integer)
-returns table (name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean)
+returns table (name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean, replay jsonb)
 language plpgsql as $$
 declare
   now timestamptz := outbox.clock();
@@ -16,7 +16,8 @@ begin
            greatest(0, extract(epoch from s.probe_at - now) * 1000)::bigint, s.lanes,
            (select count(*)::integer from outbox.worker w
              where s.name = any (w.subscriptions) and not w.draining and w.heartbeat_at > now - alive_ms * interval '1 millisecond'),
-           exists (select from outbox.worker w where w.id <> of_id and w.heartbeat_at > now - alive_ms * interval '1 millisecond')
+           exists (select from outbox.worker w where w.id <> of_id and w.heartbeat_at > now - alive_ms * interval '1 millisecond'),
+           (select jsonb_build_object('journey', j.id::text, 'plan', j.plan) from outbox.journey j where j.id = outbox.replay_of(s.name))
       from outbox.subscription s where s.name = any (subs);
 end $$;
 

@@ -77,8 +77,9 @@ language sql immutable parallel safe
 return case when o ->> 'payload' = 'reference' then null
   else (select jsonb_object_agg(k.name, image -> k.name) from jsonb_array_elements_text(o -> 'key') k(name)) end;
 
+-- Times in UTC, whatever the session's zone: the same row is the same text.
 create function outbox.capture() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set timezone = 'UTC' as $$
 declare
   o     jsonb := tg_argv[0]::jsonb;
   now   jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;

@@ -80,8 +80,18 @@ begin
          result = coalesce(of_result, j.result), ended_at = case when to_state in ('succeeded', 'failed', 'cancelled') then now end,
          asked = case when to_state = 'queued' then j.asked else 'run' end
    where j.id = of_id and j.owner = who;
-  return found;
+  if not found then
+    return false;
+  end if;
+  perform outbox.unkeep(of_id);
+  return true;
 end $$;
+
+-- What an ended journey kept from being removed (`keep`, under its kind and number) may go.
+create function outbox.unkeep(of_id bigint) returns void
+language sql as $$
+  delete from outbox.keep k using outbox.journey j where j.id = of_id and j.ended_at is not null and k.holder = j.kind || ' ' || j.id
+$$;
 
 -- What an operator wants of a journey; the caller holds its row and has looked at it. Without an owner it happens at once,
 -- but for a cancel of one that was begun: a runner takes it to clean up.
@@ -105,5 +115,6 @@ begin
          error = case when want = 'run' then null else o.error end,
          ended_at = case when want = 'cancel' and o.started_at is null then now when want = 'run' then null else o.ended_at end
    where o.id = of_id returning * into j;
+  perform outbox.unkeep(of_id);
   return j;
 end $$;

@@ -147,6 +147,14 @@ export const catalogue = {
     says: 'The command is not possible in the state the journey is in.',
     fix: 'Look at it again with hermod journeys show; the error names its state and those allowed.',
   },
+  HMD_REPLAY_RANGE: {
+    says: 'A replay was asked for positions that are no longer kept, or not there yet.',
+    fix: 'Stay within the range named in the error; what is older can only come from the source: rebuild.',
+  },
+  HMD_REPLAY_LEDGER: {
+    says: 'A replay of a subscription whose every effect is tracked (mail) was not asked for by name.',
+    fix: 'Count first with dryRun; then give confirm with the name of the subscription.',
+  },
   HMD_DRAIN_TIMEOUT: {
     says: 'Deliveries are still open after the time a test gave them.',
     fix: 'Look at outbox.stats(): what is paused, held or retrying; or give drain a longer timeoutMs.',

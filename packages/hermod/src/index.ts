@@ -13,6 +13,8 @@ export type { RebuildPreview, Started } from './journeys/indexes.ts'
 export type * from './journeys/journey.ts'
 export type { Journeys, WatchOptions as JourneyWatchOptions } from './journeys/journeys.ts'
 export type { RebuildPlan, RebuildResult } from './journeys/rebuild.ts'
+export type { ReplayDryRun, ReplayStart } from './journeys/replay.ts'
+export type { ReplayOptions } from './journeys/replay-options.ts'
 export { type JourneyHandler, JourneyStopped, type Run } from './journeys/runner.ts'
 export type { IndexSource, SourceDocument, SourcePage, SourceRows } from './journeys/source.ts'
 export {

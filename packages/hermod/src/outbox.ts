@@ -16,6 +16,7 @@ import type { DeclaredIndex, IndexOptions } from './journeys/declared-index.ts'
 import { Indexes, type RebuildPreview, type Started } from './journeys/indexes.ts'
 import { Journeys } from './journeys/journeys.ts'
 import type { RebuildPlan } from './journeys/rebuild.ts'
+import { replayWithin } from './journeys/replay.ts'
 import type { VerifyPlan } from './journeys/verify.ts'
 import { assertLanes, assertMigrated, type MigrateResult, migrate } from './migrate.ts'
 import {
@@ -54,7 +55,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     this.journeys = new Journeys(this.db, this.#options.listener)
     this.#indexes = new Indexes({
       ...{ db: this.db, journeys: this.journeys, listener: this.#options.listener },
-      replay: async () => {},
+      replay: (run, name, after) => replayWithin(run, this.journeys, name, after),
       subscription: (name) => this.#subscriptions.get(name),
     })
   }

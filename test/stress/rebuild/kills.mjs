@@ -140,6 +140,7 @@ export class Kills {
     await this.pool.query(
       'update outbox.lane set lease_until = outbox.clock() where owner is not null',
     )
+    await this.pool.query('delete from outbox.worker')
   }
 
   async #startWorker() {

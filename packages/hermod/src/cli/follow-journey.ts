@@ -83,7 +83,8 @@ class Shown {
     }
     this.#waiting = progress.waiting
     const { done, total } = progress
-    if ((phase === 'load' || phase === 'compare') && done !== undefined && total !== undefined) {
+    const counted = phase === 'load' || phase === 'compare' || phase === 'send'
+    if (counted && done !== undefined && total !== undefined) {
       this.#bar?.show({ done, total: Math.max(done, total) })
     }
   }

@@ -62,7 +62,7 @@ export interface Ended {
 /** The id is always printed; a journey that only began is no failure. */
 export async function follow(
   context: Context,
-  outbox: Outbox,
+  outbox: Pick<Outbox, 'journeys'>,
   { id, kind, subject }: Started,
   options: { readonly here: boolean },
 ): Promise<Ended> {

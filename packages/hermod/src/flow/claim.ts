@@ -164,6 +164,17 @@ interface Entries {
   readonly last: Entry | undefined
 }
 
+/** The events of one row that is packed as outbox.read packs it. */
+export function unpack(
+  row: (string | null)[],
+  lane: number,
+  kinds: Kinds,
+  definitions: EventDefinitions | undefined,
+  listens: (type: string, aggregateType: string) => boolean,
+): Entry[] {
+  return entriesOf(row, lane, kinds, definitions, listens).kept
+}
+
 function entriesOf(
   row: (string | null)[] | undefined,
   lane: number,

@@ -110,7 +110,8 @@ function addFresh(
   result.sent++
   if (isSuccess(outcome)) {
     countSuccess(result, outcome)
-    if (entry.mark === 'dead' && subscription.coalesce === 'latest')
+    // A replay meets rows among what it sends.
+    if (entry.mark === 'due' || (entry.mark === 'dead' && subscription.coalesce === 'latest'))
       result.done.push(doneRow(entry))
     return
   }
@@ -244,7 +245,7 @@ export async function settle(
 }
 
 /** JSON has no 64-bit numbers. */
-function text(lane: Settlement): object {
+export function text(lane: Settlement): object {
   const some = (rows: object[]) => (rows.length > 0 ? rows : undefined)
   return {
     ...{ fence: String(lane.fence), from: String(lane.from), to: String(lane.to) },

@@ -64,12 +64,12 @@ export class Indexes {
 
   constructor(context: IndexesContext) {
     this.#context = context
-    const { journeys, replay } = context
+    const { journeys } = context
     const subjects = () => this.names
     journeys
       .handle({
         ...{ kind: 'rebuild', subjects },
-        run: (run) => this.#rebuild(run, { replay }),
+        run: (run) => this.#rebuild(run, context),
         undo: (run) => Rebuild.undo(run, this.named(run.journey.subject)),
       })
       .handle({
@@ -78,7 +78,7 @@ export class Indexes {
       })
       .handle({
         ...{ kind: 'backfill', subjects },
-        run: (run) => backfill(run, this.named(run.journey.subject), { replay }),
+        run: (run) => backfill(run, this.named(run.journey.subject), context),
       })
       .also(() => this.tick())
   }

@@ -67,20 +67,20 @@ export interface NewJourney {
   readonly progress?: Progress | undefined
 }
 
-/** Queued, with its audit row; `before` runs in the same transaction, before anything is written. */
+/** Queued, with its audit row; `also` runs in the same transaction. */
 export async function createJourney(
   db: Database,
   { kind, subject, plan, progress = {} }: NewJourney,
   by: Decision,
-  before: (tx: PoolClient) => Promise<void> = async () => {},
+  also: (tx: PoolClient, id: string) => Promise<void> = async () => {},
 ): Promise<Journey & Decided> {
   const command = { action: `${kind}.start`, subscription: subject, lanes: [], by }
   const made = await decide<{ journey: string }>(db, command, async (tx) => {
-    await before(tx)
     const [row] = await select(tx, CREATE, [
       ...[kind, subject, JSON.stringify(plan), JSON.stringify(progress)],
       ...[by.actor, by.reason ?? null],
     ])
+    await also(tx, row?.id as string)
     return { count: 1, after: { journey: row?.id, plan } }
   })
   const journey = (await findJourney(db, BigInt(made.journey))) as Journey

@@ -7,6 +7,14 @@ import type { Decision } from '../desk/audit.ts'
 import type { Listener } from '../telemetry.ts'
 import { type ControlResult, control, journeyNamed } from './control.ts'
 import { findJourney, isEnded, type Journey, type JourneyFilter, listJourneys } from './journey.ts'
+import {
+  planReplay,
+  type ReplayDryRun,
+  type ReplayStart,
+  replayHandler,
+  startReplay,
+} from './replay.ts'
+import type { ReplayFilter, ReplayOptions } from './replay-options.ts'
 import { type JourneyHandler, Runner } from './runner.ts'
 
 const watchMs = 250
@@ -20,13 +28,31 @@ export interface WatchOptions {
 export class Journeys {
   readonly #db: Database
   readonly #listener: Listener
-  readonly #handlers: JourneyHandler[] = []
+  readonly #handlers: JourneyHandler[] = [replayHandler]
   readonly #chores: (() => Promise<void>)[] = []
   readonly #runners = new Set<Runner>()
 
   constructor(db: Database, listener: Listener) {
     this.#db = db
     this.#listener = listener
+  }
+
+  /** Counts what a replay would send; nothing is written. */
+  plan(subscription: string, options: ReplayFilter): Promise<ReplayDryRun> {
+    return planReplay(this.#db, subscription, options)
+  }
+
+  /** Sends events again, through the same lanes; with `dryRun` it only counts. */
+  replay(
+    subscription: string,
+    options: ReplayOptions & { readonly dryRun: true },
+  ): Promise<ReplayDryRun>
+  replay(subscription: string, options: ReplayOptions): Promise<ReplayStart>
+  async replay(subscription: string, options: ReplayOptions): Promise<ReplayStart | ReplayDryRun> {
+    if (options?.dryRun === true) return this.plan(subscription, options)
+    const started = await startReplay(this.#db, subscription, options)
+    this.wake()
+    return started
   }
 
   /** Newest first. */

@@ -9,6 +9,7 @@
  */
 import { HermodError } from '../errors.ts'
 import type { Generation } from '../sinks/search/engine.ts'
+import type { ResolvedSubscription } from '../subscription-options.ts'
 import { Comparison } from './compare.ts'
 import type { DeclaredIndex } from './declared-index.ts'
 import { engineCall } from './engine-call.ts'
@@ -16,7 +17,7 @@ import { LoadRows } from './load-rows.ts'
 import { untilPassed } from './passing.ts'
 import { floorOf, numberedHead } from './position.ts'
 import type { Run } from './runner.ts'
-import { driftOf, lookingOf } from './verify.ts'
+import { driftOf, lookingOf, refreshAll } from './verify.ts'
 
 export const rebuildPhases = [
   ...(['create', 'load', 'catch-up', 'verify', 'swap', 'settle', 'keep', 'drop'] as const),
@@ -43,7 +44,12 @@ export interface RebuildResult {
 export interface RebuildContext {
   /** Sends everything after this position again, through the same lanes, and waits for it. */
   replay(run: Run, subscription: string, after: bigint): Promise<void>
+  subscription(name: string): ResolvedSubscription | undefined
 }
+
+/** More documents than these cannot be on the move: map() gives another one each time. */
+const movingMin = 100
+const movingShare = 0.05
 
 const forgotten = {
   ...{ generation: null, former: null, from: null, after: null, loaded: null, caughtUp: null },
@@ -134,7 +140,10 @@ export class Rebuild {
     await this.#run.note({ caughtUp: true })
   }
 
-  /** What differs is loaded once more; a row that changed without an event is healed by that. */
+  /**
+   * What differs is loaded once more, and what is still different then is told again: so rows that
+   * changed without an event are healed. What differs for ever is not swapped in.
+   */
   async #verify(): Promise<void> {
     if (this.#run.progress.verified === true) return
     await this.#run.note({ compared: 0 }, 'verify')
@@ -142,14 +151,16 @@ export class Rebuild {
     await Comparison.with(looking, async (comparison) => {
       let found = await comparison.all()
       const refused = new Set<string>()
-      for (let round = 0; round < 2 && driftOf(found) > 0; round++) {
-        await this.#loadAgain(comparison, refused)
+      for (const heal of [this.#loadAgain, this.#refresh]) {
+        if (driftOf(found) - refused.size <= 0) break
+        await heal.call(this, comparison, refused)
         found = await comparison.check()
       }
       const { missing, orphaned, stale, moving, examples } = found
       const verified = { missing, orphaned, stale, moving, refused: refused.size, examples }
       await this.#run.note({ verification: verified })
-      if (driftOf(found) - refused.size > 0) throw differs(this.#index.name, verified)
+      const unsteady = moving > Math.max(movingMin, found.source * movingShare)
+      if (driftOf(found) - refused.size > 0 || unsteady) throw differs(this.#index.name, verified)
     })
     await this.#run.note({ verified: true })
   }
@@ -178,6 +189,13 @@ export class Rebuild {
       if (gone.length > 0)
         await this.#call((call) => engine.delete(name, gone, { ...call, generation }))
     }
+  }
+
+  /** The same position is no newer version: where nothing else happens, an event makes a new one. */
+  async #refresh(comparison: Comparison, refused: ReadonlySet<string>): Promise<void> {
+    const { subscription } = this.#index
+    const refresh = this.#index.refreshOf(this.#context.subscription(subscription))
+    if (typeof refresh !== 'string') await refreshAll(this.#run, comparison, refresh, refused)
   }
 
   /** Only the generation of this journey is ever swapped in. */
@@ -248,8 +266,10 @@ export class Rebuild {
   }
 }
 
-function differs(index: string, found: { missing: number; orphaned: number; stale: number }) {
-  const { missing, orphaned, stale } = found
-  const says = `the new generation of ${index} is not what the source says (${missing} missing, ${orphaned} orphaned, ${stale} stale), so it was not swapped in`
+type Differing = Readonly<Record<'missing' | 'orphaned' | 'stale' | 'moving', number>>
+
+function differs(index: string, found: Differing) {
+  const { missing, orphaned, stale, moving } = found
+  const says = `the new generation of ${index} is not what the source says (${missing} missing, ${orphaned} orphaned, ${stale} stale, ${moving} different at every look), so it was not swapped in`
   return new HermodError('HMD_REBUILD_DIFFERS', says, { details: found })
 }

@@ -90,10 +90,11 @@ export function lookingOf(run: Run, index: DeclaredIndex, generation: string | u
 }
 
 /** Events without state: the row is read when they are delivered. */
-async function refreshAll(
+export async function refreshAll(
   run: Run,
   comparison: Comparison,
   { type, aggregate }: { readonly type: string; readonly aggregate: string },
+  except: ReadonlySet<string> = new Set(),
 ): Promise<void> {
   const options = { known: undefined, nowMs: Date.now(), listener: {} }
   let after = ''
@@ -103,8 +104,10 @@ async function refreshAll(
     const last = page.at(-1)
     if (last === undefined) return
     after = last.id
-    const events = page.map(({ id }) => ({ type, aggregate: [aggregate, id] as const }))
-    await transaction(run.db, (tx) => emit(tx, events, options))
+    const events = page
+      .filter(({ id }) => !except.has(id))
+      .map(({ id }) => ({ type, aggregate: [aggregate, id] as const }))
+    if (events.length > 0) await transaction(run.db, (tx) => emit(tx, events, options))
   }
 }
 

@@ -28,6 +28,7 @@ import { Breaker } from './breaker.ts'
 import { Leases } from './leases.ts'
 import { Parking } from './parking.ts'
 import { Reading } from './reading.ts'
+import { Replaying } from './replaying.ts'
 import { tellRetries } from './report.ts'
 import { nextDelayMs } from './retry.ts'
 import { Sending } from './sending.ts'
@@ -44,6 +45,7 @@ export class Loop {
   readonly #parking: Parking | undefined
   readonly #reading: Reading
   readonly #sending: Sending
+  readonly #replaying: Replaying
   #settling: Promise<void> = Promise.resolve()
   #next: Promise<Batch[] | undefined> | undefined
   #doubt = false
@@ -61,6 +63,8 @@ export class Loop {
     this.#parking = poller && new Parking(station, poller, () => this.#wake.wake())
     this.#reading = new Reading(station, this.#leases)
     this.#sending = new Sending(station, this.#leases, this.#parking)
+    const wake = () => this.#wake.wake()
+    this.#replaying = new Replaying(station, this.#leases, this.#sending, this.#breaker, wake)
   }
 
   get lanes(): readonly number[] {
@@ -106,6 +110,7 @@ export class Loop {
     await this.#next?.catch(() => {})
     this.#next = undefined
     await this.#settling
+    await this.#replaying.end()
     await this.#endParked()
     this.#reading.end()
     await this.#leases.giveBack().catch(() => {})
@@ -124,12 +129,13 @@ export class Loop {
     return worked
   }
 
-  /** False: nothing is parked, there is nothing to wait for. */
+  /** False: nothing is parked or sent again, there is nothing to wait for. */
   async #parked(seen: number, leftMs: number): Promise<boolean> {
-    if (this.#parking === undefined || this.#parking.size === 0) return false
+    if ((this.#parking?.size ?? 0) === 0 && !this.#replaying.open) return false
     const { pollMs, leaseMs } = this.#station
     await this.#leases.keep()
-    await this.#wake.wait(Math.min(pollMs, leaseMs / 6, leftMs), seen)
+    const waitMs = Math.min(pollMs, this.#replaying.waitMs, leaseMs / 6, leftMs)
+    await this.#wake.wait(waitMs, seen)
     return true
   }
 
@@ -183,6 +189,7 @@ export class Loop {
       for (const lane of this.#leases.lanes) lane.landed()
       await this.#leases.balance()
       if (state.mode === 'live') await this.#parking?.resume(this.#leases.lanes)
+      if (!state.held) this.#replaying.begin()
     }
     if (this.#reading.lanes.length === 0 || this.#stopping) return false
     if (state.held) return this.#probe(state.probeAtMs)
@@ -229,6 +236,7 @@ export class Loop {
     const passing = batches.filter(moved)
     if (passing.length > 0) return this.#process(passing)
     this.#nothingToProbe = true
+    if (await this.#replaying.probe()) return true
     await this.#breaker.askSink()
     return false
   }
@@ -265,7 +273,7 @@ export class Loop {
 
   /** Not while probing, not when lanes are to be taken or given back, not behind a task. */
   #readAhead(): void {
-    if (this.#parking !== undefined) return
+    if (this.#parking !== undefined || this.#replaying.due) return
     if (this.#station.state().held || this.#leases.unbalanced || this.#stopping) return
     this.#next = this.#reading.read(false)
     this.#next.catch(() => {})
@@ -346,7 +354,8 @@ export class Loop {
     const probing = held && !this.#nothingToProbe && this.#leases.lanes.length > 0
     const untilProbeMs = probing ? Math.max(5, probeAtMs - performance.now()) : pollMs
     const rateMs = this.#leases.lanes.length > 0 ? (rate?.waitMs() ?? 0) : 0
-    await this.#wake.wait(Math.min(pollMs, untilProbeMs, rateMs > 0 ? rateMs : pollMs), seen)
+    const waitMs = Math.min(pollMs, untilProbeMs, rateMs > 0 ? rateMs : pollMs)
+    await this.#wake.wait(Math.min(waitMs, this.#replaying.waitMs), seen)
   }
 
   /** An error of the database ends a round, never the loop. */

@@ -32,11 +32,9 @@ export class Reading {
     return this.#count <= 1
   }
 
-  /** Lanes whose destination works on no task. */
+  /** Lanes whose destination works on no task, and which send nothing again. */
   get lanes(): HeldLane[] {
-    const { lanes } = this.#leases
-    if (this.#station.poller === undefined) return lanes
-    return lanes.filter(({ parked }) => parked === undefined)
+    return this.#leases.lanes.filter(({ parked }) => parked === undefined)
   }
 
   /** A probe, which is one event, says nothing about size. */

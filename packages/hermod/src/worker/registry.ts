@@ -8,7 +8,7 @@ import type { ResolvedSubscription } from '../options.ts'
 import { version } from '../version.ts'
 import type { SubscriptionState } from './station.ts'
 
-const HEARTBEAT = `select name, revision::text, mode, held_cause, probe_ms::text, lanes::text, workers::text, others::text
+const HEARTBEAT = `select name, revision::text, mode, held_cause, probe_ms::text, lanes::text, workers::text, others::text, replay::text
   from outbox.heartbeat($1, $2, $3, $4, $5, $6::text[], $7, $8)`
 
 export const heartbeatMs = 1_000
@@ -77,6 +77,7 @@ export class Registry {
         probeAtMs: askedMs + Number(row.probe_ms ?? 0),
         lanes: Number(row.lanes),
         workers: Math.max(1, Number(row.workers)),
+        replay: replayOf(row.replay),
       })
     }
     this.#others = rows.some((row) => row.others === 'true')
@@ -86,4 +87,10 @@ export class Registry {
     await this.#beating?.catch(() => {})
     await select(this.#db, 'select outbox.leave($1)', [this.id])
   }
+}
+
+function replayOf(text: string | null | undefined): SubscriptionState['replay'] {
+  if (text === null || text === undefined) return undefined
+  const { journey, plan } = JSON.parse(text) as { journey: string; plan: object }
+  return { journey: BigInt(journey), plan }
 }

@@ -1,5 +1,6 @@
 /** How a claim loop calls its sink: deadlines within the leases, and only for lanes still held. */
 import { HermodError } from '../errors.ts'
+import type { CallOptions } from '../flow/call.ts'
 import type { Entry } from '../flow/claim.ts'
 import { deliver } from '../flow/deliver.ts'
 import { sending } from '../flow/ledger.ts'
@@ -33,10 +34,20 @@ export class Sending {
 
   async send(round: Round): Promise<Result> {
     const { entries, rehearsed } = round
+    if (!rehearsed)
+      return this.call(entries, async (handle, call) => this.#parking?.park(round, handle, call))
+    this.#station.rate?.take(entries.length)
+    return rehearse(this.#station.subscription, entries)
+  }
+
+  /** `parked` waits for the end of a call that the destination took as a task. */
+  async call(
+    entries: readonly Entry[],
+    parked: NonNullable<CallOptions['parked']>,
+  ): Promise<Result> {
     const { db, subscription, owner, rate, abort } = this.#station
     if (entries.length === 0) return new Result()
     rate?.take(entries.length)
-    if (rehearsed) return rehearse(subscription, entries)
     const lost = new AbortController()
     const onLost = () => lost.abort()
     this.#leases.onLost.add(onLost)
@@ -57,7 +68,7 @@ export class Sending {
           throw new HermodError('HMD_LEASE_LOST', `lane ${entry.lane} is no longer held`)
         await sending(db, subscription.name, owner, mine, entry.event.position, note)
       },
-      parked: async (handle, call) => this.#parking?.park(round, handle, call),
+      parked,
     }).finally(() => this.#leases.onLost.delete(onLost))
   }
 

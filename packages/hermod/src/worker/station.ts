@@ -18,6 +18,8 @@ export interface SubscriptionState {
   /** Lanes of the subscription, and workers that serve it. */
   readonly lanes: number
   readonly workers: number
+  /** The replay that may send now. */
+  readonly replay?: { readonly journey: bigint; readonly plan: object } | undefined
 }
 
 export interface Station {

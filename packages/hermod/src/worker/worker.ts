@@ -102,6 +102,7 @@ export class Worker {
     const untilMs = performance.now() + deadlineMs
     const cut = setTimeout(() => this.#abort.abort(), deadlineMs)
     try {
+      await this.#journeys.takeAll()
       await this.#registry.beat()
       let worked = true
       while (worked && performance.now() < untilMs) {
@@ -118,6 +119,7 @@ export class Worker {
     } finally {
       clearTimeout(cut)
       await Promise.all(this.#loops.map((loop) => loop.end()))
+      await this.#journeys.stop()
       await this.#registry.leave()
     }
   }

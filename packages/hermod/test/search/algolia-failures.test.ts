@@ -7,7 +7,9 @@ import { type AlgoliaOptions, type AlgoliaSearch, algolia } from '../../src/sink
 import { idKey } from '../../src/sinks/search/algolia-record.ts'
 import { tasksPerPoll } from '../../src/sinks/search/algolia-tasks.ts'
 import type { Upsert } from '../../src/sinks/search/engine.ts'
+import { searchSink } from '../../src/sinks/search/index.ts'
 import { isParked, type Outcome } from '../../src/sinks/sink.ts'
+import { exerciseSink } from '../../src/testing/index.ts'
 import { AlgoliaDouble, type Asked, type Fault } from '../support/algolia-double.ts'
 
 const fields = {
@@ -216,9 +218,9 @@ describe('tasks', () => {
     expect(await engine.poll([handle])).toMatchObject([{ outcome: 'misconfigured' }])
     double.fault = undefined
     expect(await engine.poll([handle])).toMatchObject([{ outcome: 'delivered' }])
-    expect(await engine.poll(['nonsense', '[]'])).toMatchObject([
-      ...[{ outcome: 'delivered' }, { outcome: 'delivered' }],
-    ])
+    expect(await engine.poll(['nonsense', '[]', '[[1]]'])).toMatchObject(
+      Array(3).fill({ outcome: 'split', code: 'HANDLE_FOREIGN' }),
+    )
   })
 
   it('tasks that are applied in another order change nothing', async () => {
@@ -342,5 +344,31 @@ describe('searching', () => {
     ])
     const { hits } = await engine.search(index, { query: 'apples OR pears ' })
     expect(hits.map(({ id }) => id).sort()).toEqual(['a', 'b'])
+  })
+})
+
+describe('the suite for sinks', () => {
+  const broken = (fault: Fault) => () => {
+    double.fault = ({ path }) => (path.includes('/task/') ? undefined : fault)
+    return () => {
+      double.fault = undefined
+    }
+  }
+
+  const { leftOut } = exerciseSink(() => searchSink(made({ knownMs: 1_000 }), { index }), {
+    test: it,
+    event: (at) => ({ aggregate: ['document', `x${at}`], payload: { title: `sample ${at}` } }),
+    bad: { aggregate: ['document', 'bad'], payload: { pages: 'hermod-sample-payload' } },
+    oversize: { aggregate: ['document', 'big'], payload: { title: 'x'.repeat(120_000) } },
+    accepted: async () => (await engine.scan(index)).documents.map(({ id }) => id),
+    secrets: ['very-secret-key'],
+    down: () => double.shut(),
+    hang: broken({ hang: true }),
+    credentials: broken({ status: 403, message: 'Invalid Application-ID or API key' }),
+    throttle: broken({ status: 429, message: 'Too many jobs', retryAfter: '30' }),
+  })
+
+  it('leaves nothing out', () => {
+    expect(leftOut).toEqual([])
   })
 })

@@ -262,6 +262,9 @@ describe('single documents', () => {
     )
     const only = await to.search('numbers', { filters: { pages: { above: 16_777_217 } } })
     expect(only.total).toBe(3)
+    await expect(to.scan('numbers', { after: 'p3' })).rejects.toMatchObject({
+      ...{ code: 'HMD_OPTION_INVALID', field: 'after' },
+    })
     await expect(
       to.search('numbers', { sort: Array.from({ length: 4 }, () => ({ field: 'pages' })) }),
     ).rejects.toMatchObject({ code: 'HMD_OPTION_INVALID' })

@@ -38,7 +38,13 @@ class Scene {
     })
     this.outbox = createOutbox({ pool: db.pool })
     this.outbox.subscribe(this.index, {
-      ...{ revision: 1, types: [`${this.index}.*`], coalesce: 'latest', from: 'beginning' },
+      ...{
+        revision: 1,
+        types: [`${this.index}.*`],
+        coalesce: 'latest',
+        from: 'beginning',
+        lanes: 1,
+      },
       sink: searchSink(this.engine, { index: this.index }),
     })
   }

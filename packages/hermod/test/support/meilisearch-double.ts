@@ -31,9 +31,10 @@ export interface DoubleRequest {
 
 /**
  * cut: the connection ends before anything is done; swallowed: everything is done and no answer comes;
- * half: the answer breaks off; hang: nothing happens; html: what a proxy might say.
+ * mute: everything is done and the connection stays open; half: the answer breaks off; hang: nothing
+ * happens; html: what a proxy might say.
  */
-export type Fault = 'cut' | 'swallowed' | 'half' | 'hang' | 'html' | Refusal
+export type Fault = 'cut' | 'swallowed' | 'mute' | 'half' | 'hang' | 'html' | Refusal
 
 interface FaultRule {
   readonly when: (request: DoubleRequest) => boolean
@@ -112,6 +113,7 @@ export class MeilisearchDouble {
       if (rule?.fault === 'html') return send(response, { status: 200, text: '<html>hello</html>' })
       const answer = this.#answer(request, rule?.fault)
       if (rule?.fault === 'swallowed') return void incoming.socket.destroy()
+      if (rule?.fault === 'mute') return
       send(response, answer, rule?.fault === 'half')
     } catch {
       incoming.socket.destroy()

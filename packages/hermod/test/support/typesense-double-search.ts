@@ -137,9 +137,10 @@ function phraseWords({ phrases }: Asked, fields: readonly Searched[]) {
 
 const inField = (field: FieldSchema) => (word: string) => (field.stem ? stemmed(word) : word)
 
+/** Since server 29 the words of a phrase are not stemmed, so a stemmed field rarely has one. */
 function hasPhrase(row: IndexedRow, field: FieldSchema, words: readonly string[]): boolean {
   const tokens = (row.tokens[field.name] ?? []).map(({ word }) => word)
-  const wanted = words.map(inField(field))
+  const wanted = words.length === 1 ? words.map(inField(field)) : words
   return tokens.some((_, at) => wanted.every((word, next) => tokens[at + next] === word))
 }
 

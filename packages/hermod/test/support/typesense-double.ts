@@ -166,6 +166,10 @@ export class TypesenseDouble {
     return documentOf(request, collection, last)
   }
 
+  #has(name: string): boolean {
+    return this.#collections.has(this.#aliases.get(name) ?? name)
+  }
+
   #find(name: string): DoubleCollection {
     const found = this.#collections.get(this.#aliases.get(name) ?? name)
     if (found === undefined) throw new Refused(404, NOT_FOUND)
@@ -228,6 +232,7 @@ export class TypesenseDouble {
     if (!Array.isArray(searches)) throw new Refused(400, 'Missing `searches` array.')
     if (searches.length > 50) throw new Refused(400, 'Number of multi searches exceeds `50`.')
     const results = searches.map((one) => {
+      if (!this.#has(String(one.collection))) return { code: 404, error: 'Collection not found' }
       try {
         return this.#search(this.#find(String(one.collection)), one)
       } catch (error) {

@@ -214,7 +214,8 @@ class Search {
 }
 
 const NOTHING: AlgoliaAnswer = { hits: [], nbHits: 0 }
-const unmarked = { attributesToHighlight: [] }
+/** Not what a person searched for: neither marked nor counted in Algolia's analytics. */
+const unmarked = { attributesToHighlight: [], analytics: false, clickAnalytics: false }
 
 function numbersOnly(offset: number) {
   return { offset, length: pageMax, attributesToRetrieve: ['numbers'], ...unmarked }

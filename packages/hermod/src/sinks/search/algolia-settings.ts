@@ -7,13 +7,13 @@ import { isNumeric } from './check-request.ts'
 export const reachMax = 10_000
 export const facetValuesMax = 100
 
-/** PostgreSQL's names of languages, which declarations use, as ISO codes. */
+/** PostgreSQL's names of languages, which declarations use, as codes: those Algolia knows. */
 const LANGUAGES: Readonly<Record<string, string>> = {
   ...{ arabic: 'ar', armenian: 'hy', basque: 'eu', catalan: 'ca', danish: 'da', dutch: 'nl' },
   ...{ english: 'en', finnish: 'fi', french: 'fr', german: 'de', greek: 'el', hindi: 'hi' },
   ...{ hungarian: 'hu', indonesian: 'id', irish: 'ga', italian: 'it', lithuanian: 'lt' },
-  ...{ nepali: 'ne', norwegian: 'no', portuguese: 'pt', romanian: 'ro', russian: 'ru' },
-  ...{ serbian: 'sr', spanish: 'es', swedish: 'sv', tamil: 'ta', turkish: 'tr', yiddish: 'yi' },
+  ...{ norwegian: 'no', portuguese: 'pt', romanian: 'ro', russian: 'ru', spanish: 'es' },
+  ...{ swedish: 'sv', tamil: 'ta', turkish: 'tr' },
 }
 
 /** Where a field of the document lies in the record. */
@@ -39,7 +39,7 @@ export function settingsOf({ language, fields }: ResolvedDefinition): AlgoliaSet
     customRanking: ['desc(version)'],
     disableTypoToleranceOnAttributes: ['identifiers'],
     ...{ indexLanguages: languages, queryLanguages: languages },
-    ...{ ignorePlurals: languages, removeStopWords: languages },
+    ...{ ignorePlurals: code ? languages : false, removeStopWords: code ? languages : false },
     ...{ advancedSyntax: true, typoTolerance: true, maxValuesPerFacet: facetValuesMax },
     paginationLimitedTo: reachMax,
   }

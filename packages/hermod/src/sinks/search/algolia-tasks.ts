@@ -3,7 +3,7 @@
  * is a handle with its tasks; one poll asks for a bounded number of them, the oldest first.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { delivered, type Outcome } from '../sink.ts'
+import { delivered, type Outcome, split } from '../sink.ts'
 import { type AlgoliaApi, AlgoliaFailure } from './algolia-api.ts'
 import { outcomeOfAlgoliaError } from './algolia-outcomes.ts'
 import type { Call } from './engine.ts'
@@ -17,7 +17,7 @@ const waitMaxMs = 1_000
 /** Algolia answers one task a request: more than this would make a poll a burden. */
 export const tasksPerPoll = 24
 const atOnce = 6
-/** Handles that nobody asks about again must not pile up. */
+/** What was seen published must not pile up. */
 const rememberedMax = 10_000
 
 export async function waitForTasks(
@@ -42,7 +42,7 @@ export function handleOf(tasks: readonly TaskRef[]): string | undefined {
 export function tasksOf(handle: string): readonly TaskRef[] {
   try {
     const tasks: unknown = JSON.parse(handle)
-    return Array.isArray(tasks) ? tasks : []
+    return Array.isArray(tasks) && tasks.every(isTask) ? tasks : []
   } catch {
     return []
   }
@@ -106,12 +106,17 @@ export class TaskPoll {
 
   #outcomeOf(handle: string, failed: ReadonlyMap<string, Outcome>): Outcome | undefined {
     const keys = tasksOf(handle).map(keyOf)
+    // Whatever it was, it is sent again: that is harmless.
+    if (keys.length === 0) return split({ code: 'HANDLE_FOREIGN', message: 'not our handle' })
     const problem = keys.map((key) => failed.get(key)).find((one) => one !== undefined)
     if (problem !== undefined) return problem
-    if (!keys.every((key) => this.#published.has(key))) return undefined
-    for (const key of keys) this.#published.delete(key)
-    return delivered()
+    return keys.every((key) => this.#published.has(key)) ? delivered() : undefined
   }
+}
+
+function isTask(value: unknown): value is TaskRef {
+  if (!Array.isArray(value)) return false
+  return typeof value[0] === 'string' && Number.isSafeInteger(value[1])
 }
 
 const keyOf = ([index, taskID]: TaskRef) => `${index} ${taskID}`

@@ -76,8 +76,7 @@ export class AlgoliaSearch implements contract.SearchEngine {
     this.#tombstonesMs = options.tombstonesMs
     this.generationsMs = options.knownMs
     this.capabilities = Object.freeze({
-      ...{ itemsMax, bytesMax, itemBytesMax: options.recordBytesMax },
-      ...{ perItemResult: false, asynchronous: true, externalVersion: true },
+      ...{ itemsMax, bytesMax, perItemResult: false, asynchronous: true, externalVersion: true },
     })
   }
 

@@ -156,7 +156,7 @@ export class Writer {
     return task
   }
 
-  /** Those under way are newer than those that can be read. */
+  /** Newer ones that are under way cannot be read yet. */
   async #versions(uid: string, items: readonly Item[], call: Call): Promise<Map<string, bigint>> {
     const versions = new Map<string, bigint>()
     if (items.length === 0) return versions
@@ -170,9 +170,10 @@ export class Writer {
       call,
     )
     for (const document of found) versions.set(idOf(document), versionOf(document))
-    for (const { id } of items) {
-      const version = this.#pending.versionOf(uid, id)
-      if (version !== undefined && version > (versions.get(id) ?? -1n)) versions.set(id, version)
+    for (const { id, version } of items) {
+      const underWay = this.#pending.versionOf(uid, id)
+      // The same again is sent again: nobody knows yet whether the first one succeeds.
+      if (underWay !== undefined && underWay > version) versions.set(id, underWay)
     }
     return versions
   }

@@ -8,13 +8,25 @@ import { readDocument, textsIn, type Values } from './check-document.ts'
 import { isNumeric, numberOf } from './check-request.ts'
 import { documentHash } from './document-hash.ts'
 import type { StoredDocument, Upsert } from './engine.ts'
+import { wordsOf } from './fold.ts'
 import { identifierWords } from './identifiers.ts'
 import type { StoredFields } from './typesense-api.ts'
-import { columnOf, isColumn, numberColumn, own, ownPrefix } from './typesense-schema.ts'
+import {
+  columnOf,
+  hasStems,
+  isColumn,
+  isStemmed,
+  numberColumn,
+  own,
+  ownPrefix,
+} from './typesense-schema.ts'
 
 const UNSAFE = /[^A-Za-z0-9_-]/gu
 const identifierCharsMax = 200
 const identifierWordsMax = 200
+/** What lies behind is found as it is written. */
+const stemmedCharsMax = 200_000
+const stemmedWordsMax = 10_000
 
 /** An id that needs no encoding in a URL or a filter: any other byte is `~` and its two digits. */
 export function encodeId(id: string): string {
@@ -60,9 +72,10 @@ export function lineOf(definition: ResolvedDefinition, upsert: Upsert): { line: 
     [own.scan, `${scanKey(id)}`],
     [own.id, JSON.stringify(id)],
     [own.keys, JSON.stringify(keysOf(fields, document))],
-    [own.words, JSON.stringify(wordsOf(fields, document))],
+    [own.words, JSON.stringify(identifiersOf(fields, document))],
     ...numbersOf(fields, document),
   ]
+  if (hasStems(definition)) head.push([own.stems, JSON.stringify(stemsOf(fields, document))])
   if (given !== undefined) head.push([own.given, JSON.stringify(JSON.stringify(given))])
   const begin = head.map(([name, json]) => `"${name}":${json}`).join(',')
   return { line: `{${begin}${rest(given === undefined ? upsert.json : JSON.stringify(columns))}` }
@@ -113,11 +126,18 @@ function keysOf(fields: readonly ResolvedField[], document: Values): string[] {
   return ['all', ...new Set(keys)]
 }
 
-function wordsOf(fields: readonly ResolvedField[], document: Values): string[] {
+function identifiersOf(fields: readonly ResolvedField[], document: Values): string[] {
   const named = fields.filter(({ kind }) => kind === 'identifier')
   const texts = named.flatMap(({ name }) => textsIn(document[name]))
   const words = texts.flatMap((text) => identifierWords(text.slice(0, identifierCharsMax)))
   return [...new Set(words)].slice(0, identifierWordsMax)
+}
+
+/** Each word once: the order is in the texts themselves. */
+function stemsOf(fields: readonly ResolvedField[], document: Values): string {
+  const texts = fields.filter(isStemmed).flatMap(({ name }) => textsIn(document[name]))
+  const words = new Set(wordsOf(texts.join(' ').slice(0, stemmedCharsMax)))
+  return [...words].slice(0, stemmedWordsMax).join(' ')
 }
 
 function numbersOf(fields: readonly ResolvedField[], document: Values): [string, string][] {

@@ -39,7 +39,12 @@ export const tombstonesName = (index: string) => `${index}-deleted`
 
 export class Generations {
   readonly #api: TypesenseApi
-  readonly #known = new Map<string, { readonly until: number; readonly listed: Promise<Listed> }>()
+  readonly #known = new Map<
+    string,
+    { readonly until: number; readonly generations: readonly TypesenseGeneration[] }
+  >()
+  /** Counts what this process changed: a list read before is not kept. */
+  #changes = 0
 
   constructor(api: TypesenseApi) {
     this.#api = api
@@ -48,24 +53,28 @@ export class Generations {
   /** As last seen, for at most two seconds. */
   async list(index: string, call: ApiCall): Promise<readonly TypesenseGeneration[]> {
     const known = this.#known.get(index)
-    if (known !== undefined && known.until > performance.now()) {
-      return (await known.listed).generations
-    }
+    if (known !== undefined && known.until > performance.now()) return known.generations
     return this.refresh(index, call)
   }
 
+  /** An index that is not there may come any moment, so that is not kept. */
   async refresh(index: string, call: ApiCall): Promise<readonly TypesenseGeneration[]> {
-    const listed = this.#read(index, call)
-    this.#known.set(index, { until: performance.now() + generationsMs, listed })
-    const forget = () => this.#known.get(index)?.listed === listed && this.#known.delete(index)
-    // An index that is not there may come any moment.
-    listed.then(({ live }) => live ?? forget(), forget)
-    return (await listed).generations
+    const changes = this.#changes
+    const until = performance.now() + generationsMs
+    const { generations, live } = await this.#read(index, call)
+    if (live === undefined) this.#known.delete(index)
+    else if (changes === this.#changes) this.#known.set(index, { until, generations })
+    return generations
   }
 
   async #now(index: string, call: ApiCall): Promise<Listed> {
-    this.#known.delete(index)
+    this.#forget(index)
     return this.#read(index, call)
+  }
+
+  #forget(index: string): void {
+    this.#changes++
+    this.#known.delete(index)
   }
 
   /** The alias is read last: what it names is in the list, unless that was dropped meanwhile. */
@@ -90,7 +99,7 @@ export class Generations {
       if (!made && first === undefined && tries < ensureTries) continue
       // Whoever made it may have stopped before this; all name the same one.
       await this.#api.setAlias(index, collectionName(index, id), call)
-      this.#known.delete(index)
+      this.#forget(index)
       return { generation: id, state: made ? 'created' : 'unchanged' }
     }
   }
@@ -106,7 +115,7 @@ export class Generations {
     if (change === 'none') return { generation: live.id, state: 'unchanged' }
     if (change === 'displayed') {
       await this.#api.changeMetadata(live.collection, metadataOf(definition), call)
-      this.#known.delete(index)
+      this.#forget(index)
       return { generation: live.id, state: 'updated' }
     }
     const replaced = live.documents === 0 && generations.length === 1
@@ -176,7 +185,7 @@ export class Generations {
     call: ApiCall,
   ): Promise<Generation> {
     await this.#api.setAlias(index, collection, call)
-    this.#known.delete(index)
+    this.#forget(index)
     return { id, state: 'live', createdAt }
   }
 
@@ -189,7 +198,7 @@ export class Generations {
       throw new HermodError('HMD_SEARCH_GENERATION', says)
     }
     await orMissing(this.#api.dropCollection(found.collection, call))
-    this.#known.delete(index)
+    this.#forget(index)
   }
 }
 

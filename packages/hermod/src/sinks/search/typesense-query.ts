@@ -7,7 +7,7 @@ import type { Condition, ResolvedRequest } from './check-request.ts'
 import { parseQuery, type Term } from './query.ts'
 import { withoutStopWords } from './stop-words.ts'
 import { keyOf, orderable } from './typesense-document.ts'
-import { columnOf, isColumn, numberColumn, own } from './typesense-schema.ts'
+import { columnOf, hasStems, isStemmed, numberColumn, own } from './typesense-schema.ts'
 
 /** The words of a query as Typesense takes them. */
 export interface Asked {
@@ -15,6 +15,8 @@ export interface Asked {
   readonly q: string
   /** The last word may go on. */
   readonly unfinished: boolean
+  /** Words in a fixed order are wanted, or unwanted. */
+  readonly phrases: boolean
   /** Words that may be marked in a text, the one still typed last. */
   readonly words: readonly string[]
 }
@@ -35,6 +37,7 @@ export function ask({ language }: ResolvedDefinition, query: string): Asked {
   return {
     q: parts.length === 0 ? '*' : parts.join(' '),
     unfinished: words.length > 0 && (last?.unfinished ?? false),
+    phrases: parts.some((part) => part.includes('"')),
     words: wanted.flatMap(({ words: own, whole }) => [...own, ...(whole ? [whole] : [])]),
   }
 }
@@ -101,27 +104,30 @@ interface Searched {
   readonly typos: number
 }
 
-/** The heaviest first; identifiers are never corrected. */
-function searched({ fields }: ResolvedDefinition): Searched[] {
+/** The heaviest first; identifiers are never corrected, and stems have no order for phrases. */
+function searched(definition: ResolvedDefinition, { phrases }: Asked): Searched[] {
+  const { fields } = definition
   const columns = fields
-    .filter((field) => isColumn(field) && field.weight !== undefined)
+    .filter(isStemmed)
     .map((field) => ({ column: columnOf(field), weight: field.weight as number, typos: 2 }))
   const identifiers = fields.some(({ kind }) => kind === 'identifier')
   if (identifiers) columns.push({ column: own.words, weight: 4, typos: 0 })
+  if (hasStems(definition) && !phrases) columns.push({ column: own.stems, weight: 0, typos: 0 })
   return columns.sort((a, b) => b.weight - a.weight)
 }
 
 /** Weights go up to 15; a title counts clearly more than a text. */
-const WEIGHTS: Readonly<Record<number, number>> = { 4: 12, 3: 6, 2: 3, 1: 1 }
+const WEIGHTS: Readonly<Record<number, number>> = { 4: 15, 3: 8, 2: 4, 1: 2, 0: 1 }
 /** Words that a beginning or a misspelling may stand for. */
 const candidatesMax = 100
 
 export function wordsOf(
   definition: ResolvedDefinition,
-  { q, unfinished }: Asked,
+  asked: Asked,
   { similar }: { similar: boolean },
 ): Record<string, string | number | boolean> {
-  const fields = searched(definition)
+  const { q, unfinished } = asked
+  const fields = searched(definition, asked)
   if (q === '*' || fields.length === 0) return { q: '*' }
   return {
     q,

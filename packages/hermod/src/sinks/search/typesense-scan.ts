@@ -2,6 +2,7 @@
  * Pages through everything by a number made of the id, which no write changes: each document is seen
  * once, however many are written meanwhile.
  */
+import { HermodError } from '../../errors.ts'
 import type { ScannedDocument, ScannedPage, ScanPage } from './engine.ts'
 import type { StoredFields, TypesenseApi } from './typesense-api.ts'
 import { decodeId, scanKey, versionOf } from './typesense-document.ts'
@@ -21,8 +22,8 @@ export async function scanIn(
   collection: string,
   { after, limit = 1_000, signal }: ScanPage,
 ): Promise<ScannedPage> {
-  const cursor = after === undefined ? undefined : (JSON.parse(after) as Cursor)
-  const wanted = Math.min(limit, limitMax) + (cursor?.seen.length ?? 0)
+  const cursor = after === undefined ? undefined : readCursor(after)
+  const wanted = Math.min(Math.max(1, limit), limitMax) + (cursor?.seen.length ?? 0)
   const from = cursor === undefined ? {} : { filter_by: `${own.scan}:>=${cursor.at}` }
   const searches = []
   for (let offset = 0; offset < wanted; offset += hitsMax) {
@@ -40,6 +41,18 @@ export async function scanIn(
     documents: fresh.map(scanned),
     ...(more && { next: JSON.stringify(cursorOf(found)) }),
   }
+}
+
+function readCursor(after: string): Cursor {
+  try {
+    const { at, seen } = JSON.parse(after) as Cursor
+    if (/^\d+$/.test(at) && Array.isArray(seen)) return { at, seen }
+  } catch {
+    // Said below.
+  }
+  throw new HermodError('HMD_OPTION_INVALID', 'scan: after must be `next` of the page before', {
+    field: 'after',
+  })
 }
 
 function scanned(stored: StoredFields): ScannedDocument {

@@ -23,24 +23,43 @@ export const own = {
   keys: 'hermod_keys',
   /** Identifiers in all the ways people write them. */
   words: 'hermod_words',
+  /** The different words of the texts, reduced to stems: phrases are not found in a stemmed field. */
+  stems: 'hermod_stems',
 } as const
 
 export const ownPrefix = 'hermod_'
 export const numberColumn = (name: string) => `hermod_n_${name}`
 
 /** Nobody reads these. */
-export function unreadColumns({ fields }: ResolvedDefinition): string[] {
-  const numbers = fields.filter(isNumeric).map(({ name }) => numberColumn(name))
-  return [own.position, own.scan, own.id, own.keys, own.words, ...numbers]
+export function unreadColumns(definition: ResolvedDefinition): string[] {
+  const numbers = definition.fields.filter(isNumeric).map(({ name }) => numberColumn(name))
+  const stems = hasStems(definition) ? [own.stems] : []
+  return [own.position, own.scan, own.id, own.keys, own.words, ...stems, ...numbers]
 }
 
 /** Every character that is no letter or digit parts words, as everywhere in Hermod. */
 const SEPARATORS = [...'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~']
 
 /** Scripts that Typesense parts into words only when told; Latin ones need it for nothing. */
-const LOCALES: Readonly<Record<string, string>> = {
+const SCRIPTS: Readonly<Record<string, string>> = {
   ...{ japanese: 'ja', chinese: 'zh', korean: 'ko', thai: 'th' },
   ...{ greek: 'el', russian: 'ru', bulgarian: 'bg', serbian: 'sr', ukrainian: 'uk' },
+}
+
+/** Languages whose endings Typesense knows. */
+const STEMMED: Readonly<Record<string, string>> = {
+  ...{ english: 'en', german: 'de', french: 'fr', spanish: 'es', italian: 'it', dutch: 'nl' },
+  ...{ portuguese: 'pt', swedish: 'sv', norwegian: 'no', danish: 'da', finnish: 'fi' },
+  ...{ hungarian: 'hu', romanian: 'ro', turkish: 'tr' },
+}
+
+export function hasStems({ language, fields }: ResolvedDefinition): boolean {
+  return STEMMED[language] !== undefined && fields.some(isStemmed)
+}
+
+/** Its words are searched whatever their ending. */
+export function isStemmed(field: ResolvedField): boolean {
+  return isColumn(field) && field.weight !== undefined
 }
 
 /** Under its own name, unless Typesense or the engine has a use for that name. */
@@ -67,6 +86,7 @@ export function collectionOf(
       { name: own.id, type: 'string', sort: true },
       { name: own.keys, type: 'string[]' },
       { name: own.words, type: 'string[]', optional: true },
+      ...(hasStems(definition) ? [stemsField(language)] : []),
       ...fields.filter(isColumn).map((field) => columnField(field, language)),
       ...fields.filter(isNumeric).map((field) => numberField(field)),
     ],
@@ -76,10 +96,15 @@ export function collectionOf(
 }
 
 function columnField(field: ResolvedField, language: string): CollectionField {
-  const locale = LOCALES[language]
+  const locale = SCRIPTS[language]
   const common = { name: columnOf(field), optional: true, ...(locale !== undefined && { locale }) }
   if (field.kind !== 'text') return { ...common, type: 'string[]', facet: field.facet }
-  return { ...common, type: 'string', ...(language === 'english' && { stem: true }) }
+  return { ...common, type: 'string' }
+}
+
+function stemsField(language: string): CollectionField {
+  const locale = STEMMED[language] as string
+  return { name: own.stems, type: 'string', optional: true, stem: true, locale }
 }
 
 function numberField({ name }: ResolvedField): CollectionField {

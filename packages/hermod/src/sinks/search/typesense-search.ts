@@ -21,7 +21,7 @@ import {
   sortOf,
   wordsOf,
 } from './typesense-query.ts'
-import { columnOf, isColumn, unreadColumns } from './typesense-schema.ts'
+import { columnOf, hasStems, isColumn, own, unreadColumns } from './typesense-schema.ts'
 
 const hitsMax = 250
 const facetValuesMax = 100
@@ -135,7 +135,9 @@ function highlightBy({ generation, request, asked }: Search) {
   const columns = generation.definition.fields
     .filter((field) => isColumn(field) && request.highlights.includes(field.name))
     .map(columnOf)
-  return { highlight_fields: columns.length === 0 ? 'none' : columns.join(',') }
+  if (columns.length === 0) return { highlight_fields: 'none' }
+  const stems = hasStems(generation.definition) && !asked.phrases ? [own.stems] : []
+  return { highlight_fields: [...columns, ...stems].join(',') }
 }
 
 function resultOf(search: Search, ran: Ran, corrected: boolean): SearchResult {
@@ -193,7 +195,8 @@ function highlightsOf(
   const parts = fields.flatMap((field) => {
     const text = textsIn(document[field.name]).join(' · ')
     if (text === '') return []
-    const matched = highlights.filter((one) => one.field === columnOf(field))
+    const columns = [columnOf(field), own.stems]
+    const matched = highlights.filter((one) => columns.includes(one.field))
     const found = finder(asked, matched.map(({ matched_tokens: tokens }) => tokens).flat(3))
     // `rfc051` finds RFC-051 as a whole, no word of it alone.
     const whole = field.kind === 'identifier' && found(joined(text))

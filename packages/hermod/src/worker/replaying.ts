@@ -1,0 +1,346 @@
+/**
+ * The replay side of one claim loop: in turn with live batches, one lane at a time sends a slice of
+ * what lies between its replay cursor and its live one. While a slice is out its lane is not read, so
+ * order holds; slices are short, so that live events wait for little more than themselves.
+ *
+ *   look for a window (the lane goes on) ──▶ slice: read, send, settle (the lane waits) ──▶ …
+ *                                   ▲                         │
+ *                                   └──── window used up ─────┘   until the two cursors meet
+ */
+import type { Entry } from '../flow/claim.ts'
+import {
+  enlistAgain,
+  type ReplayLane,
+  readSlice,
+  replayCursor,
+  replayWindow,
+  settleReplay,
+  type Window,
+} from '../flow/replay.ts'
+import { Result } from '../flow/result.ts'
+import { type Settlement, settlement } from '../flow/settle.ts'
+import type { Outcome } from '../sinks/sink.ts'
+import { notify } from '../telemetry.ts'
+import { passedIn, troubleIn } from './batch.ts'
+import type { Breaker } from './breaker.ts'
+import type { HeldLane } from './lane.ts'
+import type { Leases } from './leases.ts'
+import { Pace } from './pace.ts'
+import { tellRetries } from './report.ts'
+import { nextDelayMs } from './retry.ts'
+import type { Sending } from './sending.ts'
+import type { Station } from './station.ts'
+
+const windowRows = 20_000
+/** This often alone unavailable, while others passed: the event is the reason. */
+const strikesMax = 5
+
+type Replay = NonNullable<ReturnType<Station['state']>['replay']>
+type Part = Pick<Window, 'positions' | 'ids' | 'hashes'>
+
+/** How far the replay of a held lane is. */
+interface Place {
+  readonly journey: bigint
+  /** Settled up to here; unknown at first. */
+  at: bigint | undefined
+  /** Later events were delivered since the replay began: they need no second send. */
+  stop: bigint | undefined
+  window: Window | undefined
+  /** Slices of the window already sent. */
+  used: number
+  met: boolean
+  strike: { position: bigint; count: number; passes: number } | undefined
+}
+
+export class Replaying {
+  readonly #station: Station
+  readonly #leases: Leases
+  readonly #sending: Sending
+  readonly #breaker: Breaker
+  readonly #wake: () => void
+  readonly #pace: Pace
+  readonly #places = new WeakMap<HeldLane, Place>()
+  #turns = 0
+  #work: Promise<void> | undefined
+
+  constructor(
+    station: Station,
+    leases: Leases,
+    sending: Sending,
+    breaker: Breaker,
+    wake: () => void,
+  ) {
+    this.#station = station
+    this.#leases = leases
+    this.#sending = sending
+    this.#breaker = breaker
+    this.#wake = wake
+    this.#pace = new Pace(station)
+  }
+
+  /** Something may still be sent again here. */
+  get open(): boolean {
+    const { replay, mode, held } = this.#station.state()
+    if (replay === undefined || mode !== 'live' || held) return false
+    return this.#work !== undefined || this.#lanes(replay).length > 0
+  }
+
+  /** Milliseconds until a slice may go; infinite while one is out, or none is left. */
+  get waitMs(): number {
+    const { replay } = this.#station.state()
+    if (replay === undefined || this.#work !== undefined || !this.open)
+      return Number.POSITIVE_INFINITY
+    return this.#pace.waitMs(replay)
+  }
+
+  /** Its turn has come: live batches must not be read ahead now. */
+  get due(): boolean {
+    return this.waitMs <= 0
+  }
+
+  /** Between live rounds: nothing of these lanes is in flight or read ahead. */
+  begin(): void {
+    const { replay } = this.#station.state()
+    if (replay === undefined || !this.due) return
+    const lanes = this.#lanes(replay)
+    const lane = lanes[this.#turns++ % lanes.length]
+    if (lane !== undefined) this.#start(() => this.#turn(replay, lane))
+  }
+
+  /** The destination is held and nothing live can be tried: one event of a replay may. */
+  async probe(): Promise<boolean> {
+    const { replay } = this.#station.state()
+    const [lane] = replay === undefined ? [] : this.#lanes(replay)
+    if (replay === undefined || lane === undefined || this.#work !== undefined) return false
+    const place = await this.#find(replay, lane)
+    if (place.met || place.window === undefined || !(await this.#breaker.mayProbe())) return false
+    this.#start(() => this.#send(replay, lane, place, 1))
+    await this.#work
+    return true
+  }
+
+  async end(): Promise<void> {
+    await this.#work
+  }
+
+  #lanes({ journey }: Replay): HeldLane[] {
+    return this.#leases.lanes.filter((lane) => {
+      const place = this.#places.get(lane)
+      return lane.parked === undefined && (place?.journey !== journey || !place.met)
+    })
+  }
+
+  #start(work: () => Promise<void>): void {
+    this.#work = work()
+      .catch((error) => {
+        const { listener, subscription } = this.#station
+        notify(listener, 'error', { during: 'replay', error, subscription: subscription.name })
+        this.#pace.failed()
+      })
+      .finally(() => {
+        this.#work = undefined
+        this.#wake()
+      })
+  }
+
+  async #turn(replay: Replay, lane: HeldLane): Promise<void> {
+    const known = this.#places.get(lane)
+    if (known?.journey === replay.journey && known.window !== undefined) {
+      const count = this.#pace.allowance(replay)
+      if (count > 0) await this.#send(replay, lane, known, count)
+    } else await this.#find(replay, lane)
+  }
+
+  /** Where the lane stands, and what to send next: read while the lane goes on. */
+  async #find(replay: Replay, lane: HeldLane): Promise<Place> {
+    const { db, subscription } = this.#station
+    const { journey } = replay
+    let place = this.#places.get(lane)
+    if (place?.journey !== journey || place.at === undefined) {
+      const found = await replayCursor(db, subscription.name, journey, lane.lane)
+      place = {
+        ...{ journey, at: found?.at, stop: found?.stop, met: found === undefined },
+        ...{ window: undefined, used: 0, strike: undefined },
+      }
+      this.#places.set(lane, place)
+    }
+    if (!place.met && place.window === undefined)
+      await this.#look(replay, lane, place, place.at as bigint)
+    return place
+  }
+
+  async #look(replay: Replay, lane: HeldLane, place: Place, after: bigint): Promise<void> {
+    const { db, subscription } = this.#station
+    const plan = bounded(replay.plan, place.stop)
+    const range = { after, upTo: lane.cursor, rowsMax: windowRows }
+    place.window = await replayWindow(db, subscription.name, lane.lane, plan, range)
+    place.used = 0
+  }
+
+  async #send(replay: Replay, lane: HeldLane, place: Place, count: number): Promise<void> {
+    const startedMs = performance.now()
+    lane.parked = 'waiting'
+    try {
+      this.#leases.busy()
+      // The lane stands still: what came since the window was made is looked at too.
+      while (this.#left(place) === 0 && (place.window as Window).through < lane.cursor)
+        await this.#look(replay, lane, place, (place.window as Window).through)
+      const sent = await this.#slice(replay, lane, place, count)
+      this.#pace.took(sent, performance.now() - startedMs)
+    } finally {
+      lane.parked = undefined
+    }
+  }
+
+  #left({ window, used }: Place): number {
+    return (window?.positions.length ?? 0) - used
+  }
+
+  async #slice(replay: Replay, lane: HeldLane, place: Place, count: number): Promise<number> {
+    const window = place.window as Window
+    const part = partOf(window, place.used, count)
+    const last = place.used + part.positions.length >= window.positions.length
+    const to = last ? window.through : BigInt(part.positions.at(-1) as string)
+    if (this.#station.subscription.ledger) return this.#enlist(replay, lane, place, part, to)
+    const { batch } = this.#station.subscription
+    const at: ReplayLane = { ...where(lane), sieved: window.sieved, bytes: batch.bytes }
+    const slice =
+      part.positions.length === 0
+        ? { entries: [], through: undefined }
+        : await readSlice(this.#station.db, this.#station, at, part)
+    if (slice === undefined) {
+      this.#places.delete(lane)
+      await this.#station.refresh()
+      return 0
+    }
+    const cut = slice.through !== undefined && slice.through < BigInt(part.positions.at(-1) ?? 0)
+    return this.#deliver(replay, lane, place, {
+      entries: slice.entries,
+      to: cut ? (slice.through as bigint) : to,
+      looked: cut ? indexAfter(part.positions, slice.through as bigint) : part.positions.length,
+    })
+  }
+
+  async #deliver(
+    replay: Replay,
+    lane: HeldLane,
+    place: Place,
+    { entries, to, looked }: { entries: Entry[]; to: bigint; looked: number },
+  ): Promise<number> {
+    const startedMs = performance.now()
+    const { poller, random, subscription } = this.#station
+    const known = new Result()
+    for (const entry of entries) if (entry.mark === 'held') known.set(entry, 'passed')
+    const going = entries.filter((entry) => entry.mark !== 'held')
+    const ended = (handle: string) => poller?.wait(handle).ended ?? Promise.resolve(undefined)
+    const result = await this.#sending.call(going, ended)
+    result.add(known)
+    this.#strike(place, going, result)
+    const delay = (attempt: number, afterMs: number | undefined) =>
+      nextDelayMs(subscription.retry, attempt, afterMs, random)
+    const range = { ...where(lane), from: place.at as bigint, through: to }
+    const settled = settlement(subscription, { ...range, fresh: entries, due: [] }, result, delay)
+    settled.superseded += looked - entries.length
+    await this.#settle(replay, lane, place, settled, startedMs)
+    await this.#judge(result, going.length)
+    return going.length
+  }
+
+  /** A single event that is unavailable again and again, while others pass, spends an attempt. */
+  #strike(place: Place, going: readonly Entry[], result: Result): void {
+    const entry = going.find((one) => result.get(one) !== 'passed' && isAway(result.get(one)))
+    if (entry === undefined) return
+    const passes = this.#station.passes + passedIn(result)
+    const { position } = entry.event
+    if (place.strike?.position !== position) place.strike = { position, count: 0, passes: -1 }
+    if (passes > place.strike.passes) place.strike.count++
+    place.strike.passes = passes
+    if (place.strike.count < strikesMax) return
+    place.strike = undefined
+    result.set(entry, { ...(result.get(entry) as Outcome), outcome: 'retry' })
+  }
+
+  async #settle(
+    { journey }: Replay,
+    lane: HeldLane,
+    place: Place,
+    settled: Settlement,
+    startedMs: number,
+  ): Promise<void> {
+    const { db, subscription, owner, workerName: worker } = this.#station
+    const elapsedMs = performance.now() - startedMs
+    const call = { startedAgoMs: elapsedMs, durationMs: elapsedMs, worker, rehearsed: false }
+    // Nothing is assumed after a lost answer or a refusal: the place is read again.
+    this.#places.delete(lane)
+    const met = await settleReplay(db, subscription, owner, journey, settled, call)
+    if (met === undefined) return this.#station.refresh()
+    tellRetries(this.#station, settled)
+    this.#moved(lane, place, settled.to, met)
+  }
+
+  /** Of the window, what lies behind the new place. */
+  #moved(lane: HeldLane, place: Place, to: bigint, met: boolean): void {
+    const window = place.window as Window
+    const used = indexAfter(window.positions, to)
+    const over = used >= window.positions.length && to >= window.through
+    Object.assign(place, { at: to, met, used: over ? 0 : used })
+    if (over) place.window = undefined
+    this.#places.set(lane, place)
+  }
+
+  async #enlist(
+    { journey }: Replay,
+    lane: HeldLane,
+    place: Place,
+    part: Part,
+    to: bigint,
+  ): Promise<number> {
+    const { db, subscription, owner } = this.#station
+    this.#places.delete(lane)
+    const range = { ...where(lane), from: place.at as bigint, to }
+    const met = await enlistAgain(db, subscription, owner, journey, range, part)
+    if (met === undefined) await this.#station.refresh()
+    else this.#moved(lane, place, to, met)
+    return part.positions.length
+  }
+
+  /** The destination's trouble is everybody's: live batches and replays share its breaker. */
+  async #judge(result: Result, sent: number): Promise<void> {
+    const trouble = troubleIn(result)
+    this.#station.passes += passedIn(result)
+    if (trouble !== undefined) {
+      this.#pace.failed()
+      await this.#breaker.troubled(trouble)
+    } else if (sent > 0) await this.#breaker.passed()
+    else await this.#breaker.unused()
+  }
+}
+
+function where({ lane, fence }: HeldLane): { lane: number; fence: bigint } {
+  return { lane, fence }
+}
+
+function bounded(plan: object, stop: bigint | undefined): object {
+  const { to } = plan as { to?: string }
+  if (stop === undefined || (to !== undefined && BigInt(to) < stop)) return plan
+  return { ...plan, to: String(stop) }
+}
+
+function partOf({ positions, ids, hashes }: Window, from: number, count: number): Part {
+  const to = from + count
+  return {
+    positions: positions.slice(from, to),
+    ids: ids.slice(from, to),
+    hashes: hashes.slice(from, to),
+  }
+}
+
+/** How many of the positions, which ascend, lie at or below this one. */
+function indexAfter(positions: readonly string[], position: bigint): number {
+  const at = positions.findIndex((each) => BigInt(each) > position)
+  return at === -1 ? positions.length : at
+}
+
+function isAway(outcome: Outcome | 'passed' | undefined): boolean {
+  return outcome !== undefined && outcome !== 'passed' && outcome.outcome === 'unavailable'
+}
