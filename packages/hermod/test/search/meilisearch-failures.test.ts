@@ -169,6 +169,18 @@ describe('parked writes', () => {
     )
   })
 
+  it('a document that stands alone is not rejected for another one of the same batch', async () => {
+    double.queue.hold()
+    const bad = { id: 'bad', version: 1n, json: '{"_geo":{"lat":"north"}}' }
+    const handles: string[] = []
+    for (const one of [titled('good', 2), bad]) {
+      handles.push(((await engine.upsert('documents', [one], { park: true })) as Parked).parked)
+    }
+    double.queue.release()
+    const poll = async () => (await engine.poll(handles)).map((one) => one?.outcome)
+    await expect.poll(poll).toEqual(['retry', 'rejected'])
+  })
+
   it('what is known at once is not parked', async () => {
     const park = { park: true } as const
     const bad = { id: 'bad', version: 1n, json: '[]' }
@@ -412,9 +424,45 @@ describe('documents', () => {
         }
         after = page.next
       } while (after !== undefined)
+      await expect(engine.scan('documents', { after: 'x' })).rejects.toMatchObject({
+        code: 'HMD_OPTION_INVALID',
+      })
       expect(seen.toSorted()).toEqual(many.map(({ id }) => id).toSorted())
     },
   )
+})
+
+describe('values', () => {
+  it('quotes and backslashes are values like any other, and case matters', async () => {
+    const strange = [
+      '"',
+      "'",
+      '\\',
+      'a\\',
+      '\\"',
+      '" OR owner = "x',
+      'Anna',
+      'anna',
+      ' anna',
+      'ﬁ',
+      'fi',
+      'x'.repeat(500),
+    ]
+    await engine.ensureIndex('values', wider)
+    await engine.upsert(
+      'values',
+      strange.map((owner, at) => ({
+        ...{ id: `v${at}`, version: BigInt(at + 1), json: JSON.stringify({ owner }) },
+      })),
+    )
+    for (const [at, owner] of strange.entries()) {
+      const { hits } = await engine.search('values', { filters: { owner } })
+      expect(hits.map(({ id }) => id)).toEqual([`v${at}`])
+    }
+    const { facets } = await engine.search('values', { facets: ['owner'], limit: 0 })
+    const shown = facets.owner?.map(({ value }) => value)
+    expect(shown?.toSorted()).toEqual([...strange.slice(0, -1), 'x'.repeat(100)].toSorted())
+  })
 })
 
 describe('options', () => {

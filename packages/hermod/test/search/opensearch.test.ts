@@ -24,7 +24,7 @@ const clients = {
   'the official client': () => new OpenSearch(new OfficialOpenSearch(url), settings),
 }
 
-if (url === '') it.skip('OpenSearch: HERMOD_TEST_OPENSEARCH is not set')
+if (url === '') it.skip('OpenSearch needs HERMOD_TEST_OPENSEARCH, the URL of a node')
 else Object.entries(clients).forEach(exercise)
 
 function exercise([name, makeEngine]: [string, () => OpenSearch], at: number): void {
