@@ -30,7 +30,12 @@ const ways: Record<string, string> = {
   'hermod/embedded': source('embedded/index.ts'),
   'hermod/sinks': source('sinks/index.ts'),
   'hermod/sinks/search': source('sinks/search/index.ts'),
-  'hermod/sinks/search/postgres': source('sinks/search/postgres.ts'),
+  ...Object.fromEntries(
+    ['postgres', 'opensearch', 'typesense', 'meilisearch', 'algolia'].map((name) => [
+      `hermod/sinks/search/${name}`,
+      source(`sinks/search/${name}.ts`),
+    ]),
+  ),
   'hermod-server': join(rootPath, 'packages/server/src/index.ts'),
   pg: join(rootPath, 'test/docs/stand-in-pg.ts'),
   vitest: join(rootPath, 'test/docs/stand-in-vitest.ts'),

@@ -62,7 +62,7 @@ async function openEngine(pool) {
   const url = process.env.HERMOD_TEST_OPENSEARCH
   if (!url) throw new Error('HERMOD_TEST_OPENSEARCH is not set')
   const { opensearch } = await import('../../packages/hermod/dist/sinks/search/opensearch.js')
-  return opensearch({ url })
+  return opensearch({ url, gzip: false })
 }
 
 async function measured(outbox, edits) {

@@ -55,7 +55,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     this.journeys = new Journeys(this.db, this.#options.listener)
     this.#indexes = new Indexes({
       ...{ db: this.db, journeys: this.journeys, listener: this.#options.listener },
-      replay: (run, name, after) => replayWithin(run, this.journeys, name, after),
+      replay: (run, name, ...range) => replayWithin(run, this.journeys, name, ...range),
       subscription: (name) => this.#subscriptions.get(name),
     })
   }

@@ -49,7 +49,8 @@ export function declare(
   outbox.subscribe('search-profiles', {
     ...{ revision: 1, types: ['profile.*'], coalesce: 'latest', from: 'now' },
     ...{ sink: index.sink(), load: index.load, loads: 'references' },
-    ...{ batch: { count: 200 }, callMs },
+    // On two cores many calls of one document cost more than few of several.
+    ...{ batch: { count: 200 }, callMs, inFlightMax: 1 },
   })
   return { outbox, index }
 }

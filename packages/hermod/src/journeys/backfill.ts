@@ -10,6 +10,7 @@ import { untilPassed } from './passing.ts'
 import { numberedHead } from './position.ts'
 import type { RebuildContext } from './rebuild.ts'
 import type { Run } from './runner.ts'
+import { holdLog, sendAgain } from './send-again.ts'
 import { lookingOf } from './verify.ts'
 
 export interface BackfillResult {
@@ -28,13 +29,16 @@ export async function backfill(
   if (run.progress.from == null) {
     await engineCall(run, index, (call) => engine.ensureIndex(name, definition, call))
     const total = await index.source.count(run.db)
-    await run.note({ from: String(await numberedHead(run.db, run)), done: 0, total }, 'load')
+    const from = await numberedHead(run.db, run)
+    await holdLog(run, from)
+    await run.note({ from: String(from), done: 0, total }, 'load')
   }
   await new LoadRows(run, index, undefined).run()
   if (run.progress.caughtUp !== true) {
     await run.note({}, 'catch-up')
+    // Into generations that everybody knows: only where older versions can win is there something to heal.
     await untilPassed(run, subscription)
-    await context.replay(run, subscription, BigInt(String(run.progress.from)))
+    await sendAgain(run, index, context, run.progress.from, run.progress.from)
     await run.note({ caughtUp: true })
   }
   await run.note({}, 'verify')

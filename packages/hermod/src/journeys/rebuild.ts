@@ -17,6 +17,7 @@ import { LoadRows } from './load-rows.ts'
 import { untilPassed } from './passing.ts'
 import { floorOf, numberedHead } from './position.ts'
 import type { Run } from './runner.ts'
+import { holdLog, type Replay, sendAgain } from './send-again.ts'
 import { driftOf, lookingOf, refreshAll } from './verify.ts'
 
 export const rebuildPhases = [
@@ -43,7 +44,7 @@ export interface RebuildResult {
 
 export interface RebuildContext {
   /** Sends everything after this position again, through the same lanes, and waits for it. */
-  replay(run: Run, subscription: string, after: bigint): Promise<void>
+  readonly replay: Replay
   subscription(name: string): ResolvedSubscription | undefined
 }
 
@@ -53,7 +54,7 @@ const movingShare = 0.05
 
 const forgotten = {
   ...{ generation: null, former: null, from: null, after: null, loaded: null, caughtUp: null },
-  ...{ verified: null, waiting: null, rejected: 0, rejections: [] },
+  ...{ known: null, verified: null, waiting: null, rejected: 0, rejections: [] },
 }
 
 export class Rebuild {
@@ -109,6 +110,7 @@ export class Rebuild {
       if (left !== undefined) await this.#call((call) => engine.dropGeneration(name, left.id, call))
       const made = await this.#call((call) => engine.createGeneration(name, definition, call))
       const after = await numberedHead(this.#run.db, this.#run)
+      await holdLog(this.#run, after)
       const former = (await this.#generations()).find(({ state }) => state === 'live')
       await this.#run.note({
         ...{ generation: made.id, former: former?.id ?? null, from: String(after) },
@@ -116,6 +118,17 @@ export class Rebuild {
       })
     }
     await this.#assertMine()
+    await this.#known()
+  }
+
+  /** From this position on everybody writes to the new generation as well. */
+  async #known(): Promise<void> {
+    const { createdMs, known } = this.#run.progress
+    const { generationsMs } = this.#index.engine
+    if (!generationsMs || known != null) return
+    const leftMs = Number(createdMs) + generationsMs - Date.now()
+    if (leftMs > 0) await this.#run.pause(Math.min(leftMs, generationsMs))
+    await this.#run.note({ known: String(await numberedHead(this.#run.db, this.#run)) })
   }
 
   async #load(): Promise<void> {
@@ -131,12 +144,9 @@ export class Rebuild {
   async #catchUp(): Promise<void> {
     if (this.#run.progress.caughtUp === true) return
     await this.#run.note({}, 'catch-up')
-    const { subscription, engine } = this.#index
-    const knownMs = Number(this.#run.progress.createdMs) + (engine.generationsMs ?? 0)
-    if (knownMs > Date.now()) await this.#run.pause(Math.min(knownMs - Date.now(), 5_000))
-    await untilPassed(this.#run, subscription)
-    await this.#context.replay(this.#run, subscription, BigInt(String(this.#run.progress.from)))
-    await untilPassed(this.#run, subscription)
+    await untilPassed(this.#run, this.#index.subscription)
+    const { from, known } = this.#run.progress
+    await sendAgain(this.#run, this.#index, this.#context, from, known)
     await this.#run.note({ caughtUp: true })
   }
 
@@ -220,8 +230,8 @@ export class Rebuild {
     const { subscription, engine } = this.#index
     await this.#run.note({ swapped: true }, 'settle')
     if (engine.generationsMs) await this.#run.pause(engine.generationsMs)
-    await untilPassed(this.#run, subscription)
-    await this.#context.replay(this.#run, subscription, BigInt(String(this.#run.progress.swapFrom)))
+    const passed = await untilPassed(this.#run, subscription)
+    await sendAgain(this.#run, this.#index, this.#context, this.#run.progress.swapFrom, passed)
     await this.#run.note({ settled: true })
   }
 

@@ -113,11 +113,13 @@ export async function replayWithin(
   journeys: Pick<Journeys, 'wake' | 'show' | 'cancel'>,
   subscription: string,
   after: bigint,
+  upTo?: bigint,
 ): Promise<void> {
   const { db, journey } = run
   const by = { actor: journey.requestedBy, reason: `${journey.kind} ${journey.id}` }
-  const requestId = `${by.reason} of ${journey.subject}, after ${after}`
-  const plan = { from: String(after + 1n) }
+  // A journey may do so in several of its phases.
+  const requestId = `${by.reason} of ${journey.subject}, ${run.phase}, after ${after}`
+  const plan = { from: String(after + 1n), ...(upTo !== undefined && { to: String(upTo) }) }
   const made = { kind: 'replay', subject: subscription, plan } as const
   const { id } = await createJourney(db, made, { ...by, requestId }, begin)
   journeys.wake()

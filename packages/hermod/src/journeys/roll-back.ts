@@ -9,6 +9,7 @@ import { untilPassed } from './passing.ts'
 import { floorOf } from './position.ts'
 import type { RebuildContext, RebuildPlan, RebuildResult } from './rebuild.ts'
 import type { Run } from './runner.ts'
+import { holdLog, sendAgain } from './send-again.ts'
 
 export async function rollBack(
   run: Run,
@@ -24,16 +25,17 @@ export async function rollBack(
       const says = `index ${name} has no earlier generation to go back to`
       throw new HermodError('HMD_SEARCH_GENERATION', says)
     }
-    const swapFrom = String(await floorOf(run.db, subscription))
-    await run.note({ former: live.id, swapFrom }, 'swap')
+    const floor = await floorOf(run.db, subscription)
+    await holdLog(run, floor)
+    await run.note({ former: live.id, swapFrom: String(floor) }, 'swap')
   }
   const { former, swapFrom } = run.progress
   const isBack = (await list()).some(({ id, state }) => state === 'live' && id !== former)
   if (!isBack) await engineCall(run, index, (call) => engine.rollBackGeneration(name, call))
   await run.note({}, 'settle')
   if (engine.generationsMs) await run.pause(engine.generationsMs)
-  await untilPassed(run, subscription)
-  await context.replay(run, subscription, BigInt(String(swapFrom)))
+  const passed = await untilPassed(run, subscription)
+  await sendAgain(run, index, context, swapFrom, passed)
   await run.note({}, 'keep')
   const live = (await list()).find(({ state }) => state === 'live')
   const { keepMs = index.keepMs } = run.journey.plan as RebuildPlan

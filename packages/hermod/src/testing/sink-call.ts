@@ -1,13 +1,18 @@
 /** How the conformance suite calls a sink: as the engine does, with its rules for what comes back. */
 import assert from 'node:assert/strict'
+import { setTimeout as pause } from 'node:timers/promises'
 import { DeliveredEvent } from '../delivered-event.ts'
 import type { OutboxEvent } from '../event.ts'
 import {
   capabilitiesOf,
   type DeliveryContext,
+  handleMax,
+  isParked,
   normaliseOutcomes,
+  normalisePolled,
   type Outcome,
   outcomeOfError,
+  type Parked,
   rejected,
   type Sink,
 } from '../sinks/sink.ts'
@@ -24,6 +29,8 @@ export interface SampleEvent {
 export const marker = 'hermod-sample-payload'
 
 let position = 0n
+/** Between two questions about a parked call. */
+const pollEveryMs = 10
 
 /** Positions ascend over the whole run, as they do in a log. */
 export function sampleEvent(sample: SampleEvent = {}, absent = false): OutboxEvent {
@@ -70,12 +77,48 @@ async function send(
   const context = { signal, subscription: 'exercise', deadlineMs: 30_000, sending }
   try {
     const result = await sink.deliver(events, context)
+    if (isParked(result)) return await ended(sink, result, events.length, signal)
     assertShape(result, events, ledger)
     return normaliseOutcomes(result, events, { ledger })
   } catch (error) {
     if (error instanceof assert.AssertionError) throw error
     return events.map(() => outcomeOfError(error, { items: events.length, ledger }))
   }
+}
+
+/** A parked call ends as the engine sees it: one word for all its events. */
+async function ended(
+  sink: Sink,
+  { parked }: Parked,
+  count: number,
+  signal: AbortSignal,
+): Promise<readonly Outcome[]> {
+  assertHandle(sink, parked)
+  for (;;) {
+    const [outcome] = await pollOnce(sink, [parked], signal)
+    const many = outcome?.outcome === 'rejected' && count > 1
+    const said = many ? { ...outcome, outcome: 'split' as const } : outcome
+    if (said !== undefined) return Array.from({ length: count }, () => said)
+    await pause(pollEveryMs, undefined, { signal })
+  }
+}
+
+export function assertHandle(sink: Sink, handle: string): void {
+  assert.ok(sink.poll !== undefined, 'a sink that parks has poll()')
+  assert.ok(!capabilitiesOf(sink).ledger, 'a ledger sink never parks')
+  const fits = handle.length >= 1 && handle.length <= handleMax
+  assert.ok(fits, `a handle has 1 to ${handleMax} characters, not ${handle.length}`)
+}
+
+export async function pollOnce(
+  sink: Sink,
+  handles: readonly string[],
+  signal: AbortSignal = new AbortController().signal,
+): Promise<readonly (Outcome | undefined)[]> {
+  const answers = await sink.poll?.(handles, { signal, subscription: 'exercise' })
+  const polled = normalisePolled(answers, handles)
+  for (const outcome of polled) assert.notEqual(outcome?.code, 'HMD_SINK_BROKEN', outcome?.message)
+  return polled
 }
 
 /** The engine forgives a wrong shape by trying again for ever; the suite does not. */

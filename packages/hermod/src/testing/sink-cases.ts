@@ -4,7 +4,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { OutboxEvent } from '../event.ts'
 import { capabilitiesOf, isParked, type Outcome, type Sink } from '../sinks/sink.ts'
 import type { Break, ExerciseSinkOptions, SampleEvent } from './exercise-sink.ts'
-import { type CallOptions, call, callInHalves, names, sampleEvent } from './sink-call.ts'
+import {
+  assertHandle,
+  type CallOptions,
+  call,
+  callInHalves,
+  names,
+  pollOnce,
+  sampleEvent,
+} from './sink-call.ts'
 
 type Hook = 'bad' | 'oversize' | 'down' | 'hang' | 'credentials' | 'throttle'
 
@@ -16,6 +24,8 @@ interface SinkCase {
 
 /** A call that was told to stop must have ended by then. */
 const promptMs = 1_000
+/** Failed polls in a row that the suite forgives. */
+const pollsMax = 100
 
 let index = 0
 const good = ({ event }: ExerciseSinkOptions, count: number): OutboxEvent[] =>
@@ -176,6 +186,12 @@ export const sinkCases: readonly SinkCase[] = [
       await whileBroken(options.down, () => assert.rejects(async () => sink.probe?.(context)))
     },
   },
+  { name: 'parked calls are told together, and by any process', run: tellsParked },
+  {
+    name: 'a poll that cannot reach the destination tells nothing, and a later one does',
+    needs: 'down',
+    run: pollsAgain,
+  },
   { name: 'a ledger sink records sending before the effect', run: recordsSending },
   { name: 'a ledger sink sends nothing it may not record', run: obeysRefusal },
   {
@@ -211,6 +227,67 @@ async function stopsPromptly(sink: Sink, options: ExerciseSinkOptions): Promise<
   const ended = running.then(() => true)
   const inTime = await Promise.race([ended, pause(promptMs, false, { ref: false })])
   assert.ok(inTime, `deliver() had not ended ${promptMs} ms after its signal was aborted`)
+}
+
+/** Calls sent one after the other, as far as they are parked; the others have ended already. */
+async function parkedCalls(
+  sink: Sink,
+  options: ExerciseSinkOptions,
+  count: number,
+): Promise<{ handles: string[]; events: OutboxEvent[] }> {
+  const handles: string[] = []
+  const sent: OutboxEvent[] = []
+  const { signal } = new AbortController()
+  const context = { signal, subscription: 'exercise', deadlineMs: 30_000 }
+  for (let call = 0; call < count; call++) {
+    const events = good(options, 1)
+    const result = await sink.deliver(events, { ...context, sending: async () => {} })
+    if (!isParked(result)) continue
+    assertHandle(sink, result.parked)
+    handles.push(result.parked)
+    sent.push(...events)
+  }
+  return { handles, events: sent }
+}
+
+async function allEnded(sink: Sink, handles: readonly string[]): Promise<readonly Outcome[]> {
+  for (let asked = 0; ; asked++) {
+    // A poll that fails is asked again, as the engine does; not for ever here.
+    const polled = await pollOnce(sink, handles).catch((error) => {
+      if (asked > pollsMax) throw error
+      return refuseAssertion(error)
+    })
+    if (polled !== undefined && !polled.includes(undefined)) return polled as readonly Outcome[]
+    await pause(20)
+  }
+}
+
+async function tellsParked(sink: Sink, options: ExerciseSinkOptions): Promise<void> {
+  if (sink.poll === undefined) return
+  assert.deepEqual(await pollOnce(sink, []), [], 'no handles, no answers')
+  const { handles, events } = await parkedCalls(sink, options, 3)
+  assert.equal(new Set(handles).size, handles.length, 'every call has a handle of its own')
+  assertAll(await allEnded(sink, handles), 'delivered', 'superseded')
+  await assertAccepted(options, events)
+  // Asked again, and in another order: whoever takes a lane over may have asked before.
+  assertAll(await allEnded(sink, [...handles].reverse()), 'delivered', 'superseded')
+}
+
+async function pollsAgain(sink: Sink, options: ExerciseSinkOptions): Promise<void> {
+  if (sink.poll === undefined) return
+  const { handles, events } = await parkedCalls(sink, options, 2)
+  if (handles.length === 0) return
+  await whileBroken(options.down, async () => {
+    // Thrown, or still at work: an outcome would settle what nobody knows.
+    const polled = await pollOnce(sink, handles).catch(refuseAssertion)
+    assert.deepEqual(polled ?? [], polled?.map(() => undefined) ?? [], 'nothing is known')
+  })
+  assertAll(await allEnded(sink, handles), 'delivered', 'superseded')
+  await assertAccepted(options, events)
+}
+
+function refuseAssertion(error: unknown): undefined {
+  if (error instanceof assert.AssertionError) throw error
 }
 
 async function recordsSending(sink: Sink, options: ExerciseSinkOptions): Promise<void> {

@@ -37,6 +37,8 @@ export interface ProfilesOptions {
   readonly listener?: Listener
   readonly load?: boolean
   readonly index?: Partial<IndexOptions>
+  /** Of the index and its subscription; `profiles` and `search` when left out. */
+  readonly name?: string
 }
 
 export const source = () =>
@@ -52,11 +54,12 @@ export function profiles(db: TestDatabase, options: ProfilesOptions = {}): Profi
     pool: db.pool,
     ...(options.listener && { listener: options.listener }),
   })
-  const index = outbox.index('profiles', {
-    ...{ engine, definition, subscription: 'search', source: source(), keepMs: 0 },
+  const subscription = options.name ?? 'search'
+  const index = outbox.index(options.name ?? 'profiles', {
+    ...{ engine, definition, subscription, source: source(), keepMs: 0 },
     ...options.index,
   })
-  outbox.subscribe('search', {
+  outbox.subscribe(subscription, {
     ...{ revision: 1, types: ['profile.*'], coalesce: 'latest', from: 'beginning' },
     sink: index.sink(),
     ...(options.load !== false && { load: index.load, loads: 'references' }),

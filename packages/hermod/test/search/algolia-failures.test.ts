@@ -78,10 +78,18 @@ describe('what is refused', () => {
     ['a long id', { ...titled('x'.repeat(600), 'a', 1) }, '512 bytes'],
     ['half a character', { ...titled('\ud800', 'a', 1) }, 'cannot be stored'],
     ['a command', { id: 'a', version: 1n, json: '{"_operation":"Add"}' }, '_operation'],
-    ['no version', { ...titled('a', 'a', 0) }, 'the version'],
+    ['no version', { ...titled('a', 'a', -1) }, 'the version'],
   ])('%s is rejected with a sentence', async (_, upsert, says) => {
     const [outcome] = await engine.upsert(index, [upsert])
     expect(outcome).toMatchObject({ outcome: 'rejected', message: expect.stringContaining(says) })
+  })
+
+  it('version 0, which a first load has, is a version', async () => {
+    expect(names(await engine.upsert(index, [titled('a', 'loaded', 0)]))).toEqual(['delivered'])
+    expect(await engine.get(index, 'a')).toMatchObject({ version: 0n })
+    await engine.upsert(index, [titled('a', 'newer', 1)])
+    await engine.upsert(index, [titled('a', 'loaded', 0)])
+    expect(await titleOf('a')).toBe('newer')
   })
 
   it('any other 400 asks for halves, and rejects what stands alone', async () => {
@@ -141,7 +149,7 @@ describe('hosts', () => {
     ['a page instead of an answer', { text: '<html>' }],
     ['no answer in time', { hang: true }],
   ])('%s: the next one is asked, once', async (_, fault) => {
-    const patient = made({ timeoutMs: 150 })
+    const patient = made({ timeoutMs: 'hang' in fault ? 300 : 10_000 })
     double.fault = onBatch(fault, 0)
     expect(names(await patient.upsert(index, three()))).toEqual([
       ...['delivered', 'delivered', 'delivered'],

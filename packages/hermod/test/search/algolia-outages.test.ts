@@ -82,8 +82,10 @@ let outbox: Outbox
 async function play({ name, fault, times = 0, prepare }: Scene): Promise<void> {
   const double = await AlgoliaDouble.start()
   const { appId, apiKey, hosts } = double
-  const engine = algolia({ appId, apiKey, hosts, timeoutMs: 250, knownMs: 1_000 })
+  const engine = algolia({ appId, apiKey, hosts })
   await engine.ensureIndex('documents', { fields })
+  const hangs = fault !== undefined && 'hang' in fault
+  const writer = algolia({ appId, apiKey, hosts, timeoutMs: hangs ? 300 : 10_000 })
   let left = times
   double.fault = ({ path }) => {
     return fault !== undefined && path.endsWith('/batch') && left-- > 0 ? fault : undefined
@@ -93,7 +95,7 @@ async function play({ name, fault, times = 0, prepare }: Scene): Promise<void> {
   outbox.subscribe(name, {
     ...{ revision: 1, types: ['document.*'], coalesce: 'latest', from: 'beginning' },
     batch: { count: 100 },
-    sink: searchSink(engine, { index: 'documents' }),
+    sink: searchSink(writer, { index: 'documents' }),
   })
 }
 

@@ -7,53 +7,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
 import type { OutboxEvent } from '../../src/event.ts'
 import { createOutbox, type Outbox } from '../../src/index.ts'
-import { algolia } from '../../src/sinks/search/algolia.ts'
 import { type SearchEngine, searchSink } from '../../src/sinks/search/index.ts'
-import { meilisearch } from '../../src/sinks/search/meilisearch.ts'
-import { opensearch } from '../../src/sinks/search/opensearch.ts'
-import { postgresSearch } from '../../src/sinks/search/postgres.ts'
-import { typesense } from '../../src/sinks/search/typesense.ts'
 import { type DeliveryContext, isParked, retry, type Sink } from '../../src/sinks/sink.ts'
 import { drain } from '../../src/testing/index.ts'
-import { AlgoliaDouble } from '../support/algolia-double.ts'
-import { meilisearchDouble } from '../support/meilisearch-double.ts'
-import { TypesenseDouble } from '../support/typesense-double.ts'
+import { everyEngine } from '../support/every-engine.ts'
 
 const db = useDatabase()
 const index = `never_${Date.now().toString(36)}`
-const openSearchUrl = process.env.HERMOD_TEST_OPENSEARCH
 const closers: (() => Promise<unknown>)[] = []
 const stages = new Map<string, Stage>()
 let outbox: Outbox
-
-/** Each on a server of its own; what Algolia does in no order, its double does in the worst one. */
-const engines: Readonly<Record<string, () => Promise<SearchEngine>>> = {
-  postgres: async () => postgresSearch({ pool: db.pool }),
-  typesense: async () => {
-    const double = new TypesenseDouble()
-    await double.open()
-    closers.push(() => double.close())
-    return typesense({ url: double.url, apiKey: double.apiKey })
-  },
-  meilisearch: async () => {
-    const double = await meilisearchDouble({ key: 'double-master-key' })
-    closers.push(() => double.stop())
-    return meilisearch({ url: double.url, key: 'double-master-key' })
-  },
-  algolia: async () => {
-    const double = await AlgoliaDouble.start()
-    double.application.disorder = true
-    closers.push(() => double.stop())
-    const { appId, apiKey, hosts } = double
-    return algolia({ appId, apiKey, hosts })
-  },
-  ...(openSearchUrl && {
-    opensearch: async () => {
-      closers.push(() => fetch(`${openSearchUrl}/${index}*`, { method: 'DELETE' }))
-      return opensearch({ url: openSearchUrl, replicas: 0 })
-    },
-  }),
-}
 
 /** A sink that remembers every call, and loses the answers it is told to lose. */
 class Stage implements Sink {
@@ -108,8 +71,9 @@ class Stage implements Sink {
 
 beforeAll(async () => {
   outbox = createOutbox({ pool: db.pool })
-  for (const [name, make] of Object.entries(engines)) {
-    const engine = await make()
+  for (const [name, open] of Object.entries(everyEngine)) {
+    const { engine, stop } = await open({ pool: db.pool, index })
+    closers.push(stop)
     await engine.ensureIndex(index, { fields: { title: { kind: 'text' } } })
     const sink = new Stage(engine)
     stages.set(name, sink)
@@ -123,7 +87,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await outbox.close()
-  for (const { engine } of stages.values()) await engine.close()
   for (const close of closers) await close()
 })
 
@@ -143,7 +106,7 @@ let round = 0
 let count = 0
 
 describe('an old event', () => {
-  it(`never wins, in ${Object.keys(engines).join(', ')}`, async () => {
+  it(`never wins, in ${Object.keys(everyEngine).join(', ')}`, async () => {
     await fc.assert(
       fc.asyncProperty(history, async ({ steps, losing, atEnd }) => {
         const prefix = `r${++round}-`

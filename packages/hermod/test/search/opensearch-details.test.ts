@@ -25,7 +25,7 @@ const titled = (id: string, title: string, version: bigint) => {
   return { id, version, json: JSON.stringify({ title }) }
 }
 
-if (url === '') it.skip('OpenSearch: HERMOD_TEST_OPENSEARCH is not set')
+if (url === '') it.skip('OpenSearch needs HERMOD_TEST_OPENSEARCH, the URL of a node')
 else
   describe('OpenSearch', () => {
     it('keeps the text of a document as it was given, and positions of any size', async () => {

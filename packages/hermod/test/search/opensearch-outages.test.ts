@@ -157,7 +157,7 @@ async function clear(): Promise<void> {
   await fetch(`${url}/outage_${run}*`, { method: 'DELETE' })
 }
 
-if (url === '') it.skip('OpenSearch: HERMOD_TEST_OPENSEARCH is not set')
+if (url === '') it.skip('OpenSearch needs HERMOD_TEST_OPENSEARCH, the URL of a node')
 else
   describe('after the outage', () => {
     beforeAll(playAll, 90_000)

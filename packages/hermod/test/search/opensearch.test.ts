@@ -4,6 +4,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { OpenSearch, opensearch } from '../../src/sinks/search/opensearch.ts'
 import { exerciseSearchEngine } from '../../src/testing/index.ts'
+import { tellLeftOut } from '../support/left-out.ts'
 import { OfficialOpenSearch } from '../support/opensearch-official.ts'
 
 const url = process.env.HERMOD_TEST_OPENSEARCH ?? ''
@@ -23,19 +24,20 @@ const clients = {
   'the official client': () => new OpenSearch(new OfficialOpenSearch(url), settings),
 }
 
-if (url === '') it.skip('OpenSearch: HERMOD_TEST_OPENSEARCH is not set')
+if (url === '') it.skip('OpenSearch needs HERMOD_TEST_OPENSEARCH, the URL of a node')
 else Object.entries(clients).forEach(exercise)
 
 function exercise([name, makeEngine]: [string, () => OpenSearch], at: number): void {
   describe(`OpenSearch by ${name}`, () => {
-    const { cases, leftOut } = exerciseSearchEngine(makeEngine, {
+    const exercise = exerciseSearchEngine(makeEngine, {
       ...{ test: it.concurrent, indexPrefix: `${prefix}_${at}` },
       settle: (_, index) => refresh(index),
     })
 
     it('leaves nothing out', () => {
-      expect(cases.length).toBeGreaterThan(50)
-      expect(leftOut).toEqual([])
+      expect(exercise.cases.length).toBeGreaterThan(50)
+      expect(exercise.leftOut).toEqual([])
     })
+    tellLeftOut(exercise)
   })
 }

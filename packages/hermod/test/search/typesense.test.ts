@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { TypesenseSearch, typesense } from '../../src/sinks/search/typesense.ts'
 import { TypesenseHttp } from '../../src/sinks/search/typesense-api.ts'
 import { exerciseSearchEngine } from '../../src/testing/index.ts'
+import { tellLeftOut } from '../support/left-out.ts'
 import { TypesenseDouble } from '../support/typesense-double.ts'
 import { officialTypesense } from '../support/typesense-official.ts'
 
@@ -26,12 +27,13 @@ describe.each([
   ],
 ] as const)(`Typesense, ${liveUrl ? 'a real server' : 'the double'}, by %s`, (_, mark, make) => {
   const indexPrefix = `typesense_${mark}${liveUrl ? run : ''}`
-  const { cases, leftOut } = exerciseSearchEngine(make, { test: it, indexPrefix })
+  const exercise = exerciseSearchEngine(make, { test: it, indexPrefix })
 
   it('leaves nothing out', () => {
-    expect(cases.length).toBeGreaterThan(50)
-    expect(leftOut).toEqual([])
+    expect(exercise.cases.length).toBeGreaterThan(50)
+    expect(exercise.leftOut).toEqual([])
   })
+  tellLeftOut(exercise)
 
   // Of a real server nothing is kept.
   afterAll(async () => {

@@ -199,8 +199,10 @@ function piecesOf(filter: string): Piece[] {
     const match = PIECE.exec(filter)
     if (match === null) throw new FilterError(`Was expecting an operation at ${at}.`)
     const [whole, double, single, sign, plain] = match
-    const text = double ?? single
-    if (text !== undefined) pieces.push({ text: text.replace(/\\(.)/gs, '$1'), quoted: true })
+    // Only the quote itself is unescaped; a backslash before anything else stays.
+    if (double !== undefined) pieces.push({ text: double.replaceAll('\\"', '"'), quoted: true })
+    else if (single !== undefined)
+      pieces.push({ text: single.replaceAll("\\'", "'"), quoted: true })
     else pieces.push({ text: (sign ?? plain) as string, quoted: false })
     at += whole.length
   }

@@ -113,7 +113,8 @@ export class Queue {
     for (const task of batch) Object.assign(task, { status: 'processing', batchUid, startedAt })
     const end = () => {
       if (life !== this.#life) return
-      for (const task of batch) this.#run(task)
+      const spoilt = batch.map((task) => this.#spoilt(task)).find((one) => one !== undefined)
+      for (const task of batch) this.#run(task, spoilt)
       this.#turn(life)
     }
     if (this.delayMs > 0) setTimeout(end, this.delayMs)
@@ -130,11 +131,18 @@ export class Queue {
     return end === -1 ? others : others.slice(0, end)
   }
 
-  #run(task: Task): void {
+  /** What is only met while indexing fails everything that was merged into the batch. */
+  #spoilt({ uid, indexUid }: Task): Refusal | undefined {
+    const work = this.#work.get(uid)
+    if (work?.type !== 'documentAdditionOrUpdate') return undefined
+    return this.#store.geoProblem(indexUid as string, work.documents)
+  }
+
+  #run(task: Task, spoilt: Refusal | undefined): void {
     const work = this.#work.get(task.uid)
     const startedMs = Date.parse(task.startedAt as string)
     try {
-      const fault = this.fault?.(task, work)
+      const fault = this.fault?.(task, work) ?? spoilt
       if (fault !== undefined) throw fault
       task.details = this.#store.run(task.indexUid, work as Work)
       task.status = 'succeeded'

@@ -98,6 +98,16 @@ export class Store {
     return index
   }
 
+  geoProblem(uid: string, documents: readonly Document[]): Refusal | undefined {
+    const key = this.#indexes.get(uid)?.primaryKey ?? 'id'
+    const wrong = documents.find(
+      ({ _geo: geo }) => geo !== undefined && geo !== null && !isPlace(geo),
+    )
+    if (wrong === undefined) return undefined
+    const says = `Could not find latitude nor longitude in the document with the id: \`${JSON.stringify(wrong[key])}\`. Was expecting \`_geo.lat\` and \`_geo.lng\` fields.`
+    return new Refusal(400, 'invalid_document_geo_field', says)
+  }
+
   /** Throws a Refusal and changes nothing, or does all of it and answers with the details. */
   run(uid: string | null, work: Work): Record<string, unknown> {
     switch (work.type) {
@@ -210,16 +220,12 @@ function checkedId(document: Document, key: string): string {
     const says = `Document identifier \`${JSON.stringify(id)}\` is invalid. A document identifier can be of type integer or string, only composed of alphanumeric characters (a-z A-Z 0-9), hyphens (-) and underscores (_), and can not be more than 511 bytes.`
     throw new Refusal(400, 'invalid_document_id', says)
   }
-  const { _geo: geo } = document as { _geo?: { lat?: unknown; lng?: unknown } | null }
-  if (
-    geo !== undefined &&
-    geo !== null &&
-    !(Number.isFinite(Number(geo.lat ?? 'x')) && Number.isFinite(Number(geo.lng ?? 'x')))
-  ) {
-    const says = `Could not find latitude nor longitude in the document with the id: \`${JSON.stringify(id)}\`. Was expecting \`_geo.lat\` and \`_geo.lng\` fields.`
-    throw new Refusal(400, 'invalid_document_geo_field', says)
-  }
   return String(id)
+}
+
+function isPlace(geo: unknown): boolean {
+  const { lat = 'x', lng = 'x' } = geo as { lat?: unknown; lng?: unknown }
+  return Number.isFinite(Number(lat)) && Number.isFinite(Number(lng))
 }
 
 function merged(there: Settings, given: Settings): Settings {

@@ -75,13 +75,53 @@ for (const ledger of [false, true]) {
   })
 }
 
+/** The same destination, which takes good calls as tasks and tells at the second question. */
+function parking() {
+  const { sink, down, ...hooks } = destination()
+  const tasks = new Map<string, { outcomes: readonly Outcome[]; polls: number }>()
+  let unreachable = false
+  const parked: Sink = {
+    ...sink,
+    async deliver(events, context) {
+      const outcomes = listed(await sink.deliver(events, context)) ?? []
+      if (events.length === 0 || outcomes.some(({ outcome }) => outcome !== 'delivered'))
+        return outcomes
+      const handle = `task ${tasks.size}`
+      tasks.set(handle, { outcomes, polls: 0 })
+      return { parked: handle }
+    },
+    async poll(handles) {
+      if (unreachable) throw new Error('ECONNREFUSED')
+      return handles.map((handle) => {
+        const task = tasks.get(handle)
+        return task !== undefined && task.polls++ > 0 ? task.outcomes[0] : undefined
+      })
+    },
+  }
+  const stop = () => {
+    const repair = down()
+    unreachable = true
+    return () => {
+      unreachable = false
+      repair()
+    }
+  }
+  return { sink: parked, down: stop, ...hooks }
+}
+
+describe('a sink that parks', () => {
+  const { sink, ...hooks } = parking()
+  exerciseSink(() => sink, { test, ...hooks })
+})
+
 /** Runs the suite against a sink with one fault; the names of the cases that failed. */
 async function failures(
   change: (good: Sink) => Partial<Sink>,
   more: Partial<ExerciseSinkOptions> = {},
   ledger = false,
+  make: typeof destination = destination,
 ): Promise<string[]> {
-  const { sink, ...hooks } = destination(ledger)
+  const { sink, ...hooks } = make(ledger)
   const runs: { name: string; run: () => Promise<void> }[] = []
   const collect = (name: string, run: () => Promise<void>) => runs.push({ name, run })
   exerciseSink(() => ({ ...sink, ...change(sink) }), { test: collect, ...hooks, ...more })
@@ -158,6 +198,24 @@ describe('a bad sink is caught', () => {
     expect(await failures(() => says('cannot send hermod-sample-payload'))).toContain(
       'a bad event alone is rejected',
     )
+  })
+
+  it('that parks and cannot be asked, or says what it cannot know', async () => {
+    const parks = (change: (good: Sink) => Partial<Sink>) => failures(change, {}, false, parking)
+    const told = 'parked calls are told together, and by any process'
+    const lost = 'a poll that cannot reach the destination tells nothing, and a later one does'
+    expect(await parks(() => ({ poll: undefined as never }))).toContain(
+      'a single event is delivered',
+    )
+    expect(await parks(() => ({ poll: async () => [] }))).toContain(told)
+    expect(await parks(() => ({ deliver: async () => ({ parked: 'x'.repeat(2_001) }) }))).toContain(
+      told,
+    )
+    const guess = ({ poll }: Sink): Partial<Sink> => ({
+      poll: async (handles, context) =>
+        (await poll?.(handles, context).catch(() => undefined)) ?? handles.map(() => unavailable()),
+    })
+    expect(await parks(guess)).toEqual([lost])
   })
 
   it('that sends before it has recorded sending', async () => {

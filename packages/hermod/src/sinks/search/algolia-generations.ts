@@ -36,6 +36,7 @@ export class AlgoliaGenerations {
   readonly #knownMs: number
   readonly #known = new Map<string, Known>()
   readonly #changing = new Map<string, Promise<unknown>>()
+  #changes = 0
 
   /** What is known is believed for `knownMs`; other processes' changes are seen after that. */
   constructor(api: AlgoliaApi, knownMs: number) {
@@ -141,15 +142,20 @@ export class AlgoliaGenerations {
   }
 
   async #read(index: string, call: Call): Promise<State> {
+    const changes = this.#changes
     const settings = await this.#api.getSettings(index, call)
     const state = stateOf(index, settings?.userData)
-    this.#remember(index, state)
+    // What was asked for before a change may be from before it.
+    if (changes === this.#changes) this.#remember(index, state)
     return state
   }
 
   async #write(index: string, state: State, call: Call): Promise<void> {
+    this.#changes++
+    this.forget(index)
     const { taskID } = await this.#api.setSettings(index, { userData: userDataOf(state) }, call)
     await waitForTasks(this.#api, [[index, taskID]], call)
+    this.#changes++
     this.#remember(index, state)
   }
 

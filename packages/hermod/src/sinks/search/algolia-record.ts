@@ -4,6 +4,7 @@
  * of identifiers. `version` is a guard: Algolia ignores an update that is not newer.
  */
 import { createHash } from 'node:crypto'
+import type { AlgoliaRecord } from './algolia-api.ts'
 import type { ResolvedDefinition } from './check-definition.ts'
 import { idProblem, readDocument, textsIn, type Values } from './check-document.ts'
 import { isNumeric, numberOf } from './check-request.ts'
@@ -55,10 +56,10 @@ export function deletionEntry(deletion: Deletion, nowMs: number, recordBytesMax:
 function entry(of: Deletion, attributes: string, recordBytesMax: number): Entry {
   const problem = idProblem(of.id)
   if (problem !== undefined) return bad(of, problem)
-  if (of.version <= 0n || of.version > BigInt(Number.MAX_SAFE_INTEGER)) {
+  if (of.version < 0n || of.version >= BigInt(Number.MAX_SAFE_INTEGER)) {
     return bad(of, 'the version is not a number that Algolia can compare')
   }
-  const version = `{"_operation":"IncrementSet","value":${of.version}}`
+  const version = `{"_operation":"IncrementSet","value":${of.version + 1n}}`
   const record = `{"objectID":${JSON.stringify(of.id)},"version":${version},${attributes}}`
   const bytes = Buffer.byteLength(record)
   if (bytes > recordBytesMax) {
@@ -68,6 +69,9 @@ function entry(of: Deletion, attributes: string, recordBytesMax: number): Entry 
   const request = `{"action":"partialUpdateObject","body":${record}}`
   return { id: of.id, version: of.version, request, problem: undefined }
 }
+
+/** The guard makes no record for 0, which is what a first load has: one is added to every version. */
+export const versionOf = ({ version }: AlgoliaRecord) => BigInt(version as number) - 1n
 
 const bad = ({ id, version }: Deletion, problem: string): Entry => {
   return { id, version, request: undefined, problem }

@@ -14,6 +14,7 @@ import {
   facetParams,
   onlyIds,
 } from './algolia-query.ts'
+import { versionOf } from './algolia-record.ts'
 import { fieldPath, reachMax } from './algolia-settings.ts'
 import type { AlgoliaGeneration } from './algolia-state.ts'
 import type { ResolvedRequest } from './check-request.ts'
@@ -206,7 +207,7 @@ class Search {
   #hit(hit: AlgoliaHit, place: number): Hit {
     const { definition } = this.#generation
     return {
-      ...{ id: hit.objectID, version: BigInt(hit.version as number), score: 1 / (place + 1) },
+      ...{ id: hit.objectID, version: versionOf(hit), score: 1 / (place + 1) },
       document: displayedOf(definition.fields, hit.document),
       highlights: highlightsOf(hit, this.#fields(), this.#terms, this.#tags),
     }

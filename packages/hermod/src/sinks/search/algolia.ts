@@ -10,7 +10,7 @@ import type { AlgoliaApi } from './algolia-api.ts'
 import { AlgoliaGenerations } from './algolia-generations.ts'
 import { AlgoliaHttp, algoliaHosts } from './algolia-http.ts'
 import { outcomeOfAlgoliaError, setupError } from './algolia-outcomes.ts'
-import { deletionEntry, type Entry, liveKey, upsertEntry } from './algolia-record.ts'
+import { deletionEntry, type Entry, liveKey, upsertEntry, versionOf } from './algolia-record.ts'
 import { displayedOf, searchIn } from './algolia-search.ts'
 import { type AlgoliaGeneration, pick } from './algolia-state.ts'
 import { handleOf, TaskPoll, waitForTasks } from './algolia-tasks.ts'
@@ -142,7 +142,7 @@ export class AlgoliaSearch implements contract.SearchEngine {
       const record = await this.#api.getObject(indexName, id, call)
       if (record === undefined || Number(record.deletedAt) > 0) return undefined
       const document = displayedOf(definition.fields, record.document)
-      return { id, version: BigInt(record.version as number), document }
+      return { id, version: versionOf(record), document }
     })
   }
 
@@ -163,8 +163,8 @@ export class AlgoliaSearch implements contract.SearchEngine {
             }
           : { cursor: after }
       const { hits, cursor } = await this.#api.browse(indexName, params, call)
-      const documents = hits.map(({ objectID, version, hash }) => {
-        return { id: objectID, version: BigInt(version as number), hash: hash as string }
+      const documents = hits.map((hit) => {
+        return { id: hit.objectID, version: versionOf(hit), hash: hit.hash as string }
       })
       return { documents, ...(cursor !== undefined && { next: cursor }) }
     })

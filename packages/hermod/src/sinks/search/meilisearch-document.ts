@@ -53,7 +53,7 @@ export function placeOf(id: string): number {
  */
 export function exactValue(text: string): string {
   const hash = createHash('sha256').update(text).digest('hex').slice(0, hashChars)
-  let shown = text.slice(0, shownCharsMax).toWellFormed()
+  let shown = quotable(text.slice(0, shownCharsMax)).toWellFormed()
   while (Buffer.byteLength(shown.normalize('NFKD').toLowerCase()) > valueBytesMax) {
     shown = shown.slice(0, shown.length / 2).toWellFormed()
   }
@@ -62,7 +62,13 @@ export function exactValue(text: string): string {
 
 const hashChars = 32
 
-export const shownValue = (value: string) => value.slice(hashChars)
+/** The filter language cannot take a backslash at every place: neither it nor quotes are sent. */
+const quotable = (text: string) => text.replaceAll('\\', '\ue0f0').replaceAll('"', '\ue0f1')
+
+/** The value as a person knows it. */
+export function shownValue(value: string): string {
+  return value.slice(hashChars).replaceAll('\ue0f0', '\\').replaceAll('\ue0f1', '"')
+}
 
 export interface DocumentLine {
   readonly id: string

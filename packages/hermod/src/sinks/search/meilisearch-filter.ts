@@ -38,10 +38,8 @@ function expression(condition: Condition): string {
 }
 
 function quoted(values: readonly string[]): string {
-  return values.map((value) => `"${escaped(exactValue(value))}"`).join(', ')
+  return values.map((value) => `"${exactValue(value)}"`).join(', ')
 }
-
-const escaped = (text: string) => text.replace(/["\\]/g, '\\$&')
 
 /** Never with an exponent. */
 function decimal(bound: number): string {

@@ -31,7 +31,14 @@ const BY_CODE: readonly [RegExp, Meaning][] = [
 
 const NO_SPACE = /no space left|disk (is )?full|MDB_MAP_FULL/i
 
-export function outcomeOfMeilisearch(error: unknown, items: number): Outcome {
+/**
+ * The server merges neighbouring tasks, and a document can fail all of them: one that stands alone is
+ * only rejected for what is said of itself.
+ */
+const NAMED = /(?:with the id: |identifier )`"?([^`"]+)"?`/i
+
+/** `only`: the primary key, of a single document. */
+export function outcomeOfMeilisearch(error: unknown, items: number, only?: string): Outcome {
   if (error instanceof HermodError) {
     return misconfigured({ code: error.code, message: `${error.message}. ${error.fix}` })
   }
@@ -39,6 +46,13 @@ export function outcomeOfMeilisearch(error: unknown, items: number): Outcome {
   const { status, code, type, retryAfter } = error
   const details = { code, message: discreet(error), ...(status > 0 && { status }) }
   if (NO_SPACE.test(error.message)) return unavailable(details)
+  const named = NAMED.exec(error.message)?.[1]
+  if (items === 1 && only !== undefined && named !== undefined && named !== only) {
+    return retry({
+      code,
+      message: 'another document failed the task that this one was merged into',
+    })
+  }
   const meaning = BY_CODE.find(([codes]) => codes.test(code))?.[1]
   if (meaning !== undefined) return meaning(details, items)
   if (type === 'auth') return misconfigured(details)

@@ -2,6 +2,7 @@
  * Reading everything, page by page. Sorted by a number made from the id, a page begins where the one
  * before ended whatever is written meanwhile; servers before 1.16 can only count from the start.
  */
+import { refuse } from '../../check-options.ts'
 import type { Call, ScannedPage } from './engine.ts'
 import type { MeilisearchApi, MeilisearchDocument } from './meilisearch-api.ts'
 import { idOf, versionOf } from './meilisearch-document.ts'
@@ -20,6 +21,9 @@ export async function scanIn(
   { after, limit = 1_000, version }: Page,
   call: Call,
 ): Promise<ScannedPage> {
+  if (after !== undefined && !/^\d{1,16}$/.test(after)) {
+    refuse('scan', [{ field: 'after', says: 'is not where a page of this engine ended' }])
+  }
   const sorted = canSort(version)
   const begin = after === undefined ? undefined : Number(after)
   const from = sorted ? sortedFrom(begin) : { offset: begin ?? 0 }

@@ -73,17 +73,19 @@ interface Handle {
   readonly tasks: readonly number[]
   /** Documents in the call. */
   readonly items: number
+  /** The primary key, of a single one. */
+  readonly only?: string | undefined
 }
 
-export function parkedCall({ tasks, items }: Handle): Parked {
-  return { parked: JSON.stringify({ items, tasks }) }
+export function parkedCall({ tasks, items, only }: Handle): Parked {
+  return { parked: JSON.stringify({ items, tasks, only }) }
 }
 
 function readHandle(text: string): Handle | undefined {
   try {
-    const { tasks, items } = JSON.parse(text) as Partial<Handle>
+    const { tasks, items, only } = JSON.parse(text) as Partial<Handle>
     const fits = Array.isArray(tasks) && tasks.length > 0 && tasks.every(Number.isSafeInteger)
-    return fits && Number.isSafeInteger(items) ? { tasks, items: items as number } : undefined
+    return fits && Number.isSafeInteger(items) ? { tasks, items: items as number, only } : undefined
   } catch {
     return undefined
   }
@@ -92,10 +94,10 @@ function readHandle(text: string): Handle | undefined {
 const foreignHandle = () =>
   retry({ code: 'HANDLE_FOREIGN', message: 'the handle is not one of Meilisearch: sent again' })
 
-function judge({ tasks: uids, items }: Handle, tasks: ReadonlyMap<number, MeilisearchTask>) {
+function judge({ tasks: uids, items, only }: Handle, tasks: ReadonlyMap<number, MeilisearchTask>) {
   if (!uids.every((uid) => isOver(tasks.get(uid)))) return undefined
   const error = uids.map((uid) => errorIn(tasks, uid)).find((one) => one !== undefined)
-  return error === undefined ? delivered() : outcomeOfMeilisearch(error, items)
+  return error === undefined ? delivered() : outcomeOfMeilisearch(error, items, only)
 }
 
 function errorIn(tasks: ReadonlyMap<number, MeilisearchTask>, uid: number) {

@@ -91,16 +91,23 @@ export class Writer {
     )
     const tasks = [...new Set(sent.flatMap((one) => one.tasks))]
     const known = sent.every(({ outcomes }) => outcomes.every((one) => one?.outcome !== 'rejected'))
-    if (park && known && tasks.length > 0) return parkedCall({ tasks, items: items.length })
-    return this.#settle(sent, call)
+    if (park && known && tasks.length > 0) {
+      return parkedCall({ tasks, items: items.length, only: onlyKey(items) })
+    }
+    return this.#settle(sent, onlyKey(items), call)
   }
 
-  async #settle(sent: readonly Sent[], call: Call): Promise<readonly Outcome[]> {
+  async #settle(
+    sent: readonly Sent[],
+    only: string | undefined,
+    call: Call,
+  ): Promise<readonly Outcome[]> {
     const outcomes = await Promise.all(
       sent.map(async (one) => {
         const errors = one.tasks.length === 0 ? [] : await this.#tasks.results(one.tasks, call)
         const error = errors.find((found) => found !== undefined)
-        const ended = error === undefined ? delivered() : outcomeOfMeilisearch(error, one.items)
+        const ended =
+          error === undefined ? delivered() : outcomeOfMeilisearch(error, one.items, only)
         return one.outcomes.map((outcome) => outcome ?? ended)
       }),
     )
@@ -156,7 +163,7 @@ export class Writer {
     return task
   }
 
-  /** Those under way are newer than those that can be read. */
+  /** Newer ones that are under way cannot be read yet. */
   async #versions(uid: string, items: readonly Item[], call: Call): Promise<Map<string, bigint>> {
     const versions = new Map<string, bigint>()
     if (items.length === 0) return versions
@@ -170,9 +177,10 @@ export class Writer {
       call,
     )
     for (const document of found) versions.set(idOf(document), versionOf(document))
-    for (const { id } of items) {
-      const version = this.#pending.versionOf(uid, id)
-      if (version !== undefined && version > (versions.get(id) ?? -1n)) versions.set(id, version)
+    for (const { id, version } of items) {
+      const underWay = this.#pending.versionOf(uid, id)
+      // The same again is sent again: nobody knows yet whether the first one succeeds.
+      if (underWay !== undefined && underWay > version) versions.set(id, underWay)
     }
     return versions
   }
@@ -185,6 +193,9 @@ export class Writer {
     if (ids.length > 0) await this.#api.deleteDocuments(goneUid, ids)
   }
 }
+
+const onlyKey = ([first, ...others]: readonly Item[]) =>
+  first === undefined || others.length > 0 ? undefined : primaryKeyOf(first.id)
 
 interface Deleting {
   readonly lines: readonly (DocumentLine | string)[]

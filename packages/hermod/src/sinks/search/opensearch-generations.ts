@@ -25,7 +25,7 @@ export interface OpenSearchGeneration extends Generation {
 
 /** For so long a list of generations is believed. */
 const knownMs = 1_000
-/** And a little more: the clocks that measure it start when the answer is there. */
+/** And a little more, for a write that has just read it. */
 export const generationsMs = 1_500
 const ensureTries = 5
 
@@ -43,6 +43,8 @@ export class OpenSearchGenerations {
   readonly #api: OpenSearchApi
   readonly #settings: IndexSettings
   readonly #known = new Map<string, Known>()
+  /** How often this process has changed the generations of an index. */
+  readonly #changes = new Map<string, number>()
 
   constructor(api: OpenSearchApi, settings: IndexSettings) {
     this.#api = api
@@ -56,19 +58,24 @@ export class OpenSearchGenerations {
     return this.now(index, call)
   }
 
-  /** As they are. */
+  /** As they are. A list that was asked for before a change is not kept. */
   async now(index: string, call: ApiCall): Promise<readonly OpenSearchGeneration[]> {
-    this.#known.delete(index)
+    const until = performance.now() + knownMs
+    const changes = this.#changes.get(index)
     const found = await this.#api.indexes(`${index}_g*`, call)
     const generations = Object.entries(found)
       .map(([name, state]) => generationOf(index, name, state))
       .filter((one) => one !== undefined)
       .sort((a, b) => Number(a.id) - Number(b.id))
     // What is not there yet is not remembered: it may come to be any moment.
-    if (generations.length > 0) {
-      this.#known.set(index, { until: performance.now() + knownMs, generations })
-    }
+    const kept = generations.length > 0 && this.#changes.get(index) === changes
+    if (kept) this.#known.set(index, { until, generations })
     return generations
+  }
+
+  #changed(index: string): void {
+    this.#known.delete(index)
+    this.#changes.set(index, (this.#changes.get(index) ?? 0) + 1)
   }
 
   async ensure(
@@ -99,7 +106,7 @@ export class OpenSearchGenerations {
     if (change === 'none') return { generation: live.id, state: 'unchanged' }
     if (change === 'rebuild') return { generation: live.id, state: 'rebuild-needed' }
     await this.#api.changeMeta(live.name, metaOf({ ...live, definition }), call)
-    this.#known.delete(index)
+    this.#changed(index)
     return { generation: live.id, state: 'updated' }
   }
 
@@ -138,6 +145,8 @@ export class OpenSearchGenerations {
       if (isOf(error, 'resource_already_exists_exception')) return false
       if (isOf(error, 'invalid_alias_name_exception')) throw occupied(index, error)
       throw error
+    } finally {
+      this.#changed(index)
     }
   }
 
@@ -177,6 +186,8 @@ export class OpenSearchGenerations {
     } catch (error) {
       if (isGone(error)) throw refused(index, 'was changed by somebody else meanwhile', error)
       throw error
+    } finally {
+      this.#changed(index)
     }
     return pick(await this.now(index, call), index, undefined)
   }
@@ -199,7 +210,7 @@ export class OpenSearchGenerations {
     await this.#api.dropIndex(found.name, call).catch((error) => {
       if (!isGone(error)) throw error
     })
-    this.#known.delete(index)
+    this.#changed(index)
   }
 }
 

@@ -4,9 +4,19 @@
  */
 import { callable, checkOptions, optional, text } from '../../check-options.ts'
 import type { OutboxEvent } from '../../event.ts'
-import { delivered, type Outcome, rejected, retry, type Sink, superseded } from '../sink.ts'
+import {
+  delivered,
+  isParked,
+  type Outcome,
+  type Parked,
+  rejected,
+  retry,
+  type Sink,
+  superseded,
+} from '../sink.ts'
 import { checkIndexName } from './check-definition.ts'
-import type { Deletion, SearchEngine, Upsert } from './engine.ts'
+import type { Deletion, ParkingWrite, SearchEngine, Upsert } from './engine.ts'
+import { isGood, joinHandles, pollHandles, waitFor } from './parked-writes.ts'
 
 export type Operation = 'upsert' | 'delete' | 'skip'
 
@@ -44,12 +54,31 @@ export function searchSink(engine: SearchEngine, given: SearchSinkOptions): Sear
     get tables() {
       return engine.tables ?? []
     },
-    deliver: (events, { signal }) => new Delivery(engine, options, signal).run(events),
+    deliver: (events, { signal }) =>
+      promptly(new Delivery(engine, options, signal).run(events), signal),
+    ...(engine.poll !== undefined && {
+      poll: (handles: readonly string[], { signal }: { readonly signal: AbortSignal }) =>
+        pollHandles(engine, handles, { signal }),
+    }),
     probe: async ({ signal }) => {
       await engine.probe({ signal })
       await engine.get(options.index, '-', { signal })
     },
     close: () => engine.close(),
+  }
+}
+
+/** An engine may share a question among its callers: then it does not end with one of them. */
+async function promptly<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  let stop = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason)
+  })
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', stop)
   }
 }
 
@@ -70,10 +99,11 @@ class Delivery {
   }
 
   /** A newest state that is rejected leaves the one before it to be applied. */
-  async run(events: readonly OutboxEvent[]): Promise<readonly Outcome[]> {
+  async run(events: readonly OutboxEvent[]): Promise<readonly Outcome[] | Parked> {
     let groups = this.#groups(events)
     while (groups.length > 0) {
-      await this.#send(groups)
+      const parked = await this.#send(groups)
+      if (parked !== undefined) return parked
       for (const group of groups) this.#settle(group)
       groups = groups.filter(({ entries }) => entries.length > 0)
     }
@@ -124,7 +154,8 @@ class Delivery {
     }
   }
 
-  async #send(groups: readonly Group[]): Promise<void> {
+  /** Parked: everything the events ask for is with the engine, which works on it. */
+  async #send(groups: readonly Group[]): Promise<Parked | undefined> {
     const upserts: Upsert[] = []
     const upsertsAt: number[] = []
     const deletions: Deletion[] = []
@@ -143,15 +174,33 @@ class Delivery {
       upsertsAt.push(at)
     }
     const { index } = this.#options
+    const call = this.#call()
+    const written = upserts.length === 0 ? [] : await this.#engine.upsert(index, upserts, call)
+    const gone = deletions.length === 0 ? [] : await this.#engine.delete(index, deletions, call)
+    const parked = joined([written, gone])
+    if (parked !== undefined) return parked
+    this.#keep(upsertsAt, await this.#outcomesOf(written, upserts.length))
+    this.#keep(deletionsAt, await this.#outcomesOf(gone, deletions.length))
+    return undefined
+  }
+
+  /** A handle speaks for the whole call: not when a part of it is settled already. */
+  #call(): ParkingWrite {
+    const settled = this.#outcomes.some(({ outcome }) => outcome !== 'delivered')
+    const mayPark = this.#engine.poll !== undefined && !settled
     const call = { signal: this.#signal }
-    this.#keep(
-      upsertsAt,
-      upserts.length === 0 ? [] : await this.#engine.upsert(index, upserts, call),
-    )
-    this.#keep(
-      deletionsAt,
-      deletions.length === 0 ? [] : await this.#engine.delete(index, deletions, call),
-    )
+    return mayPark ? { ...call, park: true } : (call as ParkingWrite)
+  }
+
+  /** What was parked beside something that was not is waited for. */
+  async #outcomesOf(
+    result: readonly Outcome[] | Parked,
+    count: number,
+  ): Promise<readonly Outcome[]> {
+    if (!isParked(result)) return result
+    const outcome = await waitFor(this.#engine, result, { signal: this.#signal })
+    const many = outcome.outcome === 'rejected' && count > 1
+    return Array.from({ length: count }, () => (many ? { ...outcome, outcome: 'split' } : outcome))
   }
 
   #json(event: OutboxEvent): string {
@@ -173,4 +222,12 @@ class Delivery {
     const good = outcome.outcome === 'delivered' || outcome.outcome === 'superseded'
     for (const older of entries.splice(0)) this.#outcomes[older.at] = good ? superseded() : outcome
   }
+}
+
+/** One handle, if something is parked and nothing beside it has failed. */
+function joined(results: readonly (readonly Outcome[] | Parked)[]): Parked | undefined {
+  const parts = results.filter(isParked)
+  const others = results.filter((result) => !isParked(result)) as (readonly Outcome[])[]
+  if (parts.length === 0 || !others.flat().every(isGood)) return undefined
+  return joinHandles(parts)
 }

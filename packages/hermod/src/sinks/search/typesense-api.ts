@@ -82,15 +82,19 @@ export interface TypesenseApi {
   close(): Promise<void>
 }
 
+/** The server catches up, or protects itself: nothing is wrong with what was sent. */
+export const BUSY = /lagging|not ready|running out of resource|out_of_(memory|disk)/i
+
 /** Typesense answered, and not what was asked for. */
 export class TypesenseError extends Error {
+  /** 503 whenever the server has no room: a full disk answers 422, which blames the request. */
   readonly status: number
   readonly afterMs: number | undefined
 
   constructor(status: number, says: string, afterMs?: number) {
     super(`Typesense answered ${status}: ${says}`)
     this.name = 'TypesenseError'
-    this.status = status
+    this.status = BUSY.test(says) ? 503 : status
     this.afterMs = afterMs
   }
 }

@@ -10,10 +10,8 @@ import {
   split,
   unavailable,
 } from '../sink.ts'
-import { TypesenseError } from './typesense-api.ts'
+import { BUSY, TypesenseError } from './typesense-api.ts'
 
-/** The server catches up, or protects itself: nothing is wrong with a document. */
-const BUSY = /lagging|not ready|running out of resource|out_of_(memory|disk)|queue.*full/i
 /** Their guide asks to be left alone for 10 to 60 seconds; the outbox adds the jitter. */
 const busyAfterMs = 10_000
 
@@ -24,7 +22,6 @@ export function outcomeOfFailure(error: unknown, items: number): Outcome {
   if (!(error instanceof TypesenseError)) return outcomeOfError(error, { items })
   const { status, message, afterMs } = error
   const details: OutcomeDetails = { status, message, code: `TYPESENSE_${status}` }
-  if (BUSY.test(message)) return unavailable({ ...details, afterMs: afterMs ?? busyAfterMs })
   if (status === 429) return unavailable({ ...details, afterMs })
   if (status === 503) return unavailable({ ...details, afterMs: afterMs ?? busyAfterMs })
   if (status === 401 || status === 403) {
