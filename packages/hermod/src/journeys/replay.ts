@@ -3,6 +3,7 @@
  * live batches. It is counted first, and ends only when every lane has met its live cursor; the
  * journey's runner only watches and keeps the books.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { type Database, type PoolClient, select } from '../database.ts'
 import { checkDecision, type Decided, subscriptionNamed } from '../desk/audit.ts'
 import { HermodError } from '../errors.ts'
@@ -24,8 +25,8 @@ const COUNTS = `select count(*)::text as lanes, count(*) filter (where not met):
   from outbox.replay where journey = $1::bigint`
 const FORGET = `delete from outbox.replay where journey = $1::bigint`
 
-/** Rows of the log looked at by one statement. */
-export const windowRows = 20_000
+/** Rows of the log looked at by one statement; counting rests as long as it works. */
+const windowRows = 5_000
 const lookMs = 250
 
 export interface ReplayCount {
@@ -86,7 +87,9 @@ async function count(db: Database, subscription: string, plan: ReplayPlan): Prom
     let after = BigInt(plan.from) - 1n
     while (after < upTo) {
       const range = { after, upTo, rowsMax: windowRows }
+      const startedMs = performance.now()
       const window = await replayWindow(db, subscription, Number(lane), plan, range)
+      await pause(performance.now() - startedMs)
       counts.matching += window.matching
       counts.sending += window.positions.length
       after = window.through

@@ -1,7 +1,7 @@
 /**
  * How fast a replay goes in one claim loop: slices of about ten milliseconds (or twice the quickest
- * call, where the destination is farther away), a rest of the same length after each, and at most as
- * many events a second as the replay and the subscription allow.
+ * call, where the destination is farther away), a rest after each, longer beside live events, and at
+ * most as many events a second as the replay and the subscription allow.
  */
 import { Rate } from './rate.ts'
 import type { Station } from './station.ts'
@@ -9,6 +9,10 @@ import type { Station } from './station.ts'
 const sliceMs = 8
 const countMax = 1_000
 const failedMs = 250
+/** So many times its own length a slice rests: beside live events, and without any for a while. */
+const besideLive = 3
+const alone = 0.5
+const liveMs = 2_000
 
 type Replay = NonNullable<ReturnType<Station['state']>['replay']>
 
@@ -30,12 +34,15 @@ function sharedOf(station: Station): Shared {
 export class Pace {
   readonly #station: Station
   readonly #shared: Shared
+  readonly #liveAtMs: () => number
   #count = 16
   #quickestMs = Number.POSITIVE_INFINITY
   #notBeforeMs = 0
 
-  constructor(station: Station, wake: () => void) {
+  /** `liveAtMs`: when this loop last sent something live. */
+  constructor(station: Station, wake: () => void, liveAtMs: () => number) {
     this.#station = station
+    this.#liveAtMs = liveAtMs
     this.#shared = sharedOf(station)
     this.#shared.wakes.add(wake)
   }
@@ -78,7 +85,13 @@ export class Pace {
     if (ms > target) this.#count = Math.max(1, Math.floor(this.#count / 2))
     else if (ms < target / 2 && count >= this.#count)
       this.#count = Math.min(countMax, this.#count * 2)
-    this.#notBeforeMs = performance.now() + ms
+    this.rest(ms)
+  }
+
+  /** After work of so many milliseconds: longer while there are live events to care for. */
+  rest(ms: number): void {
+    const now = performance.now()
+    this.#notBeforeMs = now + ms * (now - this.#liveAtMs() < liveMs ? besideLive : alone)
   }
 
   failed(): void {

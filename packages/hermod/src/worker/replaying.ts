@@ -81,7 +81,8 @@ export class Replaying {
     this.#sending = sending
     this.#breaker = breaker
     this.#wake = wake
-    this.#pace = new Pace(station, () => this.#wake())
+    const liveAtMs = () => this.#sending.liveAtMs
+    this.#pace = new Pace(station, () => this.#wake(), liveAtMs)
   }
 
   /** Something may still be sent again here. */
@@ -163,6 +164,8 @@ export class Replaying {
 
   #start(work: () => Promise<void>): void {
     this.#pace.begun()
+    // The round that follows passes over the lane.
+    this.#missed = !this.#resting
     this.#work = work()
       .catch((error) => {
         const { listener, subscription } = this.#station
@@ -184,7 +187,11 @@ export class Replaying {
     if (known?.journey === replay.journey && known.window !== undefined) {
       const count = this.#pace.allowance(replay)
       if (count > 0) await this.#send(replay, lane, known, count)
-    } else await this.#find(replay, lane)
+    } else {
+      const startedMs = performance.now()
+      await this.#find(replay, lane)
+      this.#pace.rest(performance.now() - startedMs)
+    }
   }
 
   /** Where the lane stands, and what to send next: read while the lane goes on. */

@@ -20,6 +20,8 @@ export class Sending {
   readonly #leases: Leases
   readonly #parking: Parking | undefined
   #stopped = false
+  /** When something live was last sent. */
+  liveAtMs = Number.NEGATIVE_INFINITY
 
   constructor(station: Station, leases: Leases, parking: Parking | undefined) {
     this.#station = station
@@ -34,6 +36,7 @@ export class Sending {
 
   async send(round: Round): Promise<Result> {
     const { entries, rehearsed } = round
+    if (entries.length > 0) this.liveAtMs = performance.now()
     if (!rehearsed)
       return this.call(entries, async (handle, call) => this.#parking?.park(round, handle, call))
     this.#station.rate?.take(entries.length)
