@@ -127,7 +127,7 @@ export class Kills {
     await pause(this.random() * spreadMs[phase])
     await this.worker.kill()
     const { phase: struck } = await this.desk.journeys.show(id)
-    this.counts[struck]++
+    this.counts[struck ?? 'create']++
     this.result.kills++
     if (this.expire) await this.#expire()
     await this.#startWorker()

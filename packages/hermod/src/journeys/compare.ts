@@ -259,7 +259,7 @@ export class Comparison {
         const stored = await call((options) =>
           index.engine.get(index.name, id, { ...options, ...at }),
         )
-        if (stored !== undefined) hashes.set(id, stored.hash ?? documentHash(stored.document))
+        if (stored !== undefined) hashes.set(id, stored.hash)
       }
     }
     await Promise.all(Array.from({ length: getsAtOnce }, work))

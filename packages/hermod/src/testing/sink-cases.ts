@@ -135,8 +135,10 @@ export const sinkCases: readonly SinkCase[] = [
       const aggregate = [bad.aggregateType, bad.aggregateId] as const
       const behind = sampleEvent({ ...options.event?.(index++), aggregate })
       const outcomes = names(await call(sink, [bad, behind], options))
-      // The newer state took its place: nothing failed, so nothing is behind a failure.
+      // The newer state took its place: nothing failed, so nothing is behind a failure. A parked call
+      // has one word for all its events.
       if (outcomes[0] === 'superseded') return
+      if (sink.poll !== undefined && outcomes[0] === 'delivered') return
       assert.ok(!['delivered', 'superseded'].includes(String(outcomes[1])), outcomes.join(', '))
     },
   },

@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Meilisearch, meilisearch } from '../../src/sinks/search/meilisearch.ts'
 import { meilisearchOverHttp } from '../../src/sinks/search/meilisearch-api.ts'
+import { Tasks } from '../../src/sinks/search/meilisearch-tasks.ts'
 import { exerciseSearchEngine } from '../../src/testing/index.ts'
 import { tellLeftOut } from '../support/left-out.ts'
 import { type MeilisearchDouble, meilisearchDouble } from '../support/meilisearch-double.ts'
@@ -30,12 +31,15 @@ beforeAll(async () => {
 afterAll(async () => {
   if (live !== undefined) {
     const api = meilisearchOverHttp({ url, key })
-    for (const { uid } of await api.indexes())
-      if (uid.startsWith(prefix)) await api.deleteIndex(uid)
+    const tasks: number[] = []
+    for (const { uid } of await api.indexes()) {
+      if (uid.startsWith(prefix)) tasks.push(await api.deleteIndex(uid))
+    }
+    await new Tasks(api, taskMs).results(tasks)
     await api.close()
   }
   await double?.stop()
-}, 60_000)
+}, taskMs)
 
 const leaveOut = {
   'words are found in every text field, whatever their ending':

@@ -142,7 +142,7 @@ export class AlgoliaSearch implements contract.SearchEngine {
       const record = await this.#api.getObject(indexName, id, call)
       if (record === undefined || Number(record.deletedAt) > 0) return undefined
       const document = displayedOf(definition.fields, record.document)
-      return { id, version: versionOf(record), document }
+      return { id, version: versionOf(record), hash: String(record.hash), document }
     })
   }
 

@@ -99,7 +99,7 @@ export interface StoredDocument {
   readonly id: string
   readonly version: bigint
   /** `documentHash` of what was written, as in a scan: what a sampled `verify` compares. */
-  readonly hash?: string
+  readonly hash: string
   /** The displayed fields. */
   readonly document: Readonly<Record<string, unknown>>
 }

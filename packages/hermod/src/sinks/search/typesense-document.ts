@@ -170,7 +170,8 @@ export function storedDocument(
   stored: StoredFields,
 ): StoredDocument {
   const document = displayed(definition, documentOf(stored))
-  return { id: decodeId(String(stored.id)), version: versionOf(stored), document }
+  const hash = String(stored[own.hash] ?? '')
+  return { id: decodeId(String(stored.id)), version: versionOf(stored), hash, document }
 }
 
 export function versionOf(stored: StoredFields): bigint {
