@@ -769,7 +769,7 @@ function outbox.replay_of(sub text) → bigint
   sql stable set enable_seqscan=off -- 779b3a6443db1a895572f263e76927f7
 
 function outbox.replay_read(sub text, rev integer, who text, of_lane smallint, of_fence bigint, positions bigint[], ids bigint[], hashes integer[], sieved bigint, bytes_max bigint) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 725c59833b11f02406cb2829d2cb07a3
+  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c7aee9993459554f8437ebe50f1a48f2
 
 function outbox.replay_window(sub text, of_lane smallint, plan jsonb, after bigint, up_to bigint, rows_max integer, OUT through bigint, OUT matching integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
   plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 41f562b467763e759cd637b975ee508d

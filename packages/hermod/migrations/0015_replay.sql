@@ -193,7 +193,9 @@ begin
   if up_to is null or s.revision > rev or s.mode <> 'live' then
     return;
   end if;
-  if s.coalesced and up_to > sieved then
+  -- Few events came since, and hardly ever of these documents.
+  if s.coalesced and up_to > sieved and hashes && array(select g.hash from unnest(outbox.log_lanes(s, of_lane, null)) i
+       cross join lateral (select g.hash from outbox.log g where g.lane = i and g.pos > sieved and g.pos <= up_to) g) then
     select array_agg(w.pos order by w.pos), array_agg(w.id order by w.pos) into positions, ids
       from outbox.picked(positions, ids, hashes,
              outbox.sieve(sub, outbox.log_lanes(s, of_lane, null), positions, ids, hashes, sieved, up_to)) w;

@@ -29,7 +29,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'replay-no-second-look',
     says: 'what was delivered live since the window was made is not looked at',
-    patches: [{ file, find: 'if s.coalesced and up_to > sieved then', replace: 'if false then' }],
+    patches: [{ file, find: 'if s.coalesced and up_to > sieved and', replace: 'if false and' }],
     caughtBy: endsNewest,
     red: /must not bring an old version back/,
   },

@@ -26,7 +26,7 @@ const COUNTS = `select count(*)::text as lanes, count(*) filter (where not met):
 const FORGET = `delete from outbox.replay where journey = $1::bigint`
 
 /** Rows of the log looked at by one statement; counting rests as long as it works. */
-const windowRows = 5_000
+const windowRows = 2_000
 const lookMs = 250
 
 export interface ReplayCount {

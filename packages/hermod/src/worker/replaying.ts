@@ -32,7 +32,7 @@ import type { Sending } from './sending.ts'
 import type { Station } from './station.ts'
 
 /** Looking for a window must not keep a core busy for long. */
-const windowRows = 5_000
+const windowRows = 2_000
 /** This often alone unavailable, while others passed: the event is the reason. */
 const strikesMax = 5
 
