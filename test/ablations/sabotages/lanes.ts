@@ -56,7 +56,7 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'src/worker/loop.ts',
-        find: 'const sent = this.#deliver(round)',
+        find: 'const sent = this.#sending.send(round)',
         replace: `for (const { lane, from, read: found } of batches) {
       const early = { ...found, fence: lane.fence, from }
       const all = new Map(found.fresh.map((entry) => [entry, { outcome: 'delivered' } as Outcome]))
@@ -64,7 +64,7 @@ export const sabotages: readonly Sabotage[] = [
       const call = { startedAgoMs: 0, durationMs: 0, worker: '', rehearsed: false }
       await settle(this.#station.db, this.#station.subscription, this.#station.owner, [one], call)
     }
-    const sent = this.#deliver(round)`,
+    const sent = this.#sending.send(round)`,
       },
     ],
     caughtBy: crashBeforeDelivery,
@@ -175,11 +175,13 @@ function addDue(`,
         file: 'src/worker/loop.ts',
         find: `  stop(): void {
     this.#stopping = true
+    this.#sending.stop()
     this.#wake.wake()
   }`,
         replace: `  stop(): void {
     setTimeout(() => {
       this.#stopping = true
+      this.#sending.stop()
       this.#wake.wake()
     }, 1_000)
   }`,

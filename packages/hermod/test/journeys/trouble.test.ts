@@ -1,7 +1,7 @@
 // What can go wrong on the way: an engine that is away, documents it does not take, an operator who
 // pauses and cancels, rows that change without events, and schedules.
 
-import { afterEach, beforeAll, expect, it } from 'vitest'
+import { afterEach, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import type { SourceRows } from '../../src/journeys/source.ts'
@@ -141,8 +141,11 @@ it('rows that change without events are healed; what never fits is not swapped i
 it('what is scheduled is started once by all workers, and drift is told', async () => {
   const drift: DriftEvent[] = []
   const schedule = { verify: { everyMs: 3_600_000, sample: 20 }, rebuild: { everyMs: 86_400_000 } }
-  const one = await open({ listener: { drift: (event) => drift.push(event) }, index: { schedule } })
-  const two = profiles(db, { index: { schedule, definition } })
+  // Whoever of the two takes it tells its own listener.
+  const listener = { drift: (event: DriftEvent) => drift.push(event) }
+  const one = await open({ listener, index: { schedule } })
+  const two = profiles(db, { listener, index: { schedule, definition } })
+  onTestFinished(() => two.outbox.close())
   await two.outbox.start({ pollMs: 50, upkeep: false })
   await eventually(() => drift.length > 0)
   const verifies = await one.outbox.journeys.list({ kind: 'verify' })
@@ -150,5 +153,4 @@ it('what is scheduled is started once by all workers, and drift is told', async 
   expect(drift[0]).toMatchObject({ index: 'profiles', missing: 0, stale: 0 })
   const rebuilds = await one.outbox.journeys.list({ kind: 'rebuild' })
   expect(rebuilds.filter(({ requestedBy }) => requestedBy === 'schedule')).toEqual([])
-  await two.outbox.close()
 })
