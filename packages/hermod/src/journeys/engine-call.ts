@@ -1,6 +1,6 @@
 /** A call to the engine that is not about single documents: trouble is waited for, and says why. */
 import { HermodError } from '../errors.ts'
-import { outcomeOfSqlError } from '../sinks/search/postgres-outcomes.ts'
+import { outcomeOfSqlError } from '../sinks/search/postgres/outcomes.ts'
 import type { DeclaredIndex } from './declared-index.ts'
 import type { Run } from './runner.ts'
 

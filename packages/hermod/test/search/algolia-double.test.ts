@@ -2,8 +2,8 @@
 // expect, and what the double refuses must arrive as the client's errors.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { AlgoliaDouble } from '../support/algolia-double.ts'
-import { officialClient } from '../support/algolia-official.ts'
+import { AlgoliaDouble } from '../support/algolia/double.ts'
+import { officialClient } from '../support/algolia/official.ts'
 
 let double: AlgoliaDouble
 beforeAll(async () => {

@@ -3,14 +3,14 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
+import { idKey } from '../../src/sinks/search/algolia/record.ts'
+import { tasksPerPoll } from '../../src/sinks/search/algolia/tasks.ts'
 import { type AlgoliaOptions, type AlgoliaSearch, algolia } from '../../src/sinks/search/algolia.ts'
-import { idKey } from '../../src/sinks/search/algolia-record.ts'
-import { tasksPerPoll } from '../../src/sinks/search/algolia-tasks.ts'
 import type { Upsert } from '../../src/sinks/search/engine.ts'
 import { searchSink } from '../../src/sinks/search/index.ts'
 import { isParked, type Outcome } from '../../src/sinks/sink.ts'
 import { exerciseSink } from '../../src/testing/index.ts'
-import { AlgoliaDouble, type Asked, type Fault } from '../support/algolia-double.ts'
+import { AlgoliaDouble, type Asked, type Fault } from '../support/algolia/double.ts'
 
 const fields = {
   title: { kind: 'text', weight: 4 },

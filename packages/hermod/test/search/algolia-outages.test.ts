@@ -8,7 +8,7 @@ import { createOutbox, type Outbox } from '../../src/index.ts'
 import { type AlgoliaSearch, algolia } from '../../src/sinks/search/algolia.ts'
 import { documentHash, searchSink } from '../../src/sinks/search/index.ts'
 import { drain } from '../../src/testing/index.ts'
-import { AlgoliaDouble, type Fault } from '../support/algolia-double.ts'
+import { AlgoliaDouble, type Fault } from '../support/algolia/double.ts'
 
 const db = useDatabase()
 const fields = { title: { kind: 'text' }, pages: { kind: 'number' } } as const

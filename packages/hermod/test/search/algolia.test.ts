@@ -3,11 +3,11 @@
 // host), HERMOD_LIVE_ALGOLIA_APP and HERMOD_LIVE_ALGOLIA_KEY are set.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { AlgoliaHttp } from '../../src/sinks/search/algolia/http.ts'
 import { AlgoliaSearch, algolia } from '../../src/sinks/search/algolia.ts'
-import { AlgoliaHttp } from '../../src/sinks/search/algolia-http.ts'
 import { exerciseSearchEngine } from '../../src/testing/index.ts'
-import { AlgoliaDouble } from '../support/algolia-double.ts'
-import { OfficialAlgolia } from '../support/algolia-official.ts'
+import { AlgoliaDouble } from '../support/algolia/double.ts'
+import { OfficialAlgolia } from '../support/algolia/official.ts'
 import { tellLeftOut } from '../support/left-out.ts'
 
 const leaveOut = {

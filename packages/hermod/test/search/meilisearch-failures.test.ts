@@ -3,17 +3,17 @@
 
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { documentHash, type Upsert } from '../../src/sinks/search/index.ts'
+import { meilisearchOverHttp } from '../../src/sinks/search/meilisearch/api.ts'
+import { primaryKeyOf } from '../../src/sinks/search/meilisearch/document.ts'
 import { type Meilisearch, meilisearch } from '../../src/sinks/search/meilisearch.ts'
-import { meilisearchOverHttp } from '../../src/sinks/search/meilisearch-api.ts'
-import { primaryKeyOf } from '../../src/sinks/search/meilisearch-document.ts'
 import { isParked, type Outcome, type Parked } from '../../src/sinks/sink.ts'
 import {
   type DoubleRequest,
   type Fault,
   type MeilisearchDouble,
   meilisearchDouble,
-} from '../support/meilisearch-double.ts'
-import { Refusal } from '../support/meilisearch-double-store.ts'
+} from '../support/meilisearch/double.ts'
+import { Refusal } from '../support/meilisearch/double-store.ts'
 
 const key = 'double-master-key'
 const definition = { fields: { title: { kind: 'text' }, pages: { kind: 'number' } } } as const

@@ -14,8 +14,8 @@ import {
   type Fault,
   type MeilisearchDouble,
   meilisearchDouble,
-} from '../support/meilisearch-double.ts'
-import { Refusal } from '../support/meilisearch-double-store.ts'
+} from '../support/meilisearch/double.ts'
+import { Refusal } from '../support/meilisearch/double-store.ts'
 
 const db = useDatabase()
 const definition = { fields: { title: { kind: 'text' }, pages: { kind: 'number' } } } as const

@@ -3,13 +3,13 @@
 
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { meilisearchOverHttp } from '../../src/sinks/search/meilisearch/api.ts'
+import { Tasks } from '../../src/sinks/search/meilisearch/tasks.ts'
 import { Meilisearch, meilisearch } from '../../src/sinks/search/meilisearch.ts'
-import { meilisearchOverHttp } from '../../src/sinks/search/meilisearch-api.ts'
-import { Tasks } from '../../src/sinks/search/meilisearch-tasks.ts'
 import { exerciseSearchEngine } from '../../src/testing/index.ts'
 import { tellLeftOut } from '../support/left-out.ts'
-import { type MeilisearchDouble, meilisearchDouble } from '../support/meilisearch-double.ts'
-import { OfficialApi } from '../support/meilisearch-official.ts'
+import { type MeilisearchDouble, meilisearchDouble } from '../support/meilisearch/double.ts'
+import { OfficialApi } from '../support/meilisearch/official.ts'
 
 const live = process.env.HERMOD_LIVE_MEILISEARCH
 const key = live === undefined ? 'double-master-key' : process.env.HERMOD_LIVE_MEILISEARCH_KEY

@@ -9,7 +9,7 @@ import { createOutbox, type Outbox } from '../../src/index.ts'
 import { documentHash, searchSink } from '../../src/sinks/search/index.ts'
 import { type OpenSearch, opensearch } from '../../src/sinks/search/opensearch.ts'
 import { drain } from '../../src/testing/index.ts'
-import { type Fault, OpenSearchFaults } from '../support/opensearch-faults.ts'
+import { type Fault, OpenSearchFaults } from '../support/opensearch/faults.ts'
 
 const url = process.env.HERMOD_TEST_OPENSEARCH ?? ''
 const run = Date.now().toString(36)

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { OpenSearch, opensearch } from '../../src/sinks/search/opensearch.ts'
 import { exerciseSearchEngine } from '../../src/testing/index.ts'
 import { tellLeftOut } from '../support/left-out.ts'
-import { OfficialOpenSearch } from '../support/opensearch-official.ts'
+import { OfficialOpenSearch } from '../support/opensearch/official.ts'
 
 const url = process.env.HERMOD_TEST_OPENSEARCH ?? ''
 const settings = { shards: 1, replicas: 0, tombstonesMs: 3_600_000 }

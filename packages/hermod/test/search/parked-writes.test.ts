@@ -15,7 +15,7 @@ import { searchSink } from '../../src/sinks/search/index.ts'
 import { meilisearch } from '../../src/sinks/search/meilisearch.ts'
 import { isParked, type Outcome } from '../../src/sinks/sink.ts'
 import { drain, exerciseSink } from '../../src/testing/index.ts'
-import { type MeilisearchDouble, meilisearchDouble } from '../support/meilisearch-double.ts'
+import { type MeilisearchDouble, meilisearchDouble } from '../support/meilisearch/double.ts'
 
 const db = useDatabase()
 const definition = { fields: { title: { kind: 'text' } } } as const

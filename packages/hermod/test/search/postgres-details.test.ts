@@ -5,12 +5,12 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { HermodError } from '../../src/errors.ts'
+import { outcomeOfSqlError } from '../../src/sinks/search/postgres/outcomes.ts'
 import {
   type PostgresSearch,
   type PostgresSearchOptions,
   postgresSearch,
 } from '../../src/sinks/search/postgres.ts'
-import { outcomeOfSqlError } from '../../src/sinks/search/postgres-outcomes.ts'
 
 const db = useDatabase({ empty: true })
 const fields = { title: { kind: 'text', weight: 4 }, content: { kind: 'text' } } as const

@@ -6,7 +6,7 @@ import { Client, Errors } from 'typesense'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { FieldDefinition, SearchEngine, Upsert } from '../../src/sinks/search/index.ts'
 import { typesense } from '../../src/sinks/search/typesense.ts'
-import { type DoubleRequest, TypesenseDouble } from '../support/typesense-double.ts'
+import { type DoubleRequest, TypesenseDouble } from '../support/typesense/double.ts'
 
 const double = new TypesenseDouble()
 const open: SearchEngine[] = []

@@ -3,11 +3,11 @@
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { searchSink, type TextField, type Upsert } from '../../src/sinks/search/index.ts'
+import { ImportPace } from '../../src/sinks/search/typesense/import.ts'
 import { typesense } from '../../src/sinks/search/typesense.ts'
-import { ImportPace } from '../../src/sinks/search/typesense-import.ts'
 import type { Outcome } from '../../src/sinks/sink.ts'
 import { exerciseSink } from '../../src/testing/index.ts'
-import { type DoubleRequest, type Fault, TypesenseDouble } from '../support/typesense-double.ts'
+import { type DoubleRequest, type Fault, TypesenseDouble } from '../support/typesense/double.ts'
 
 const double = new TypesenseDouble()
 const title: TextField = { kind: 'text' }

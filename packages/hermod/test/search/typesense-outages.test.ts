@@ -7,7 +7,7 @@ import { createOutbox, type Outbox } from '../../src/index.ts'
 import { searchSink } from '../../src/sinks/search/index.ts'
 import { type TypesenseSearch, typesense } from '../../src/sinks/search/typesense.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
-import { type DoubleRequest, type Fault, TypesenseDouble } from '../support/typesense-double.ts'
+import { type DoubleRequest, type Fault, TypesenseDouble } from '../support/typesense/double.ts'
 
 const db = useDatabase()
 const double = new TypesenseDouble()

@@ -2,12 +2,12 @@
 // our plain HTTP and by the vendor's own client; a real server when HERMOD_LIVE_TYPESENSE is its URL.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { TypesenseHttp } from '../../src/sinks/search/typesense/api.ts'
 import { TypesenseSearch, typesense } from '../../src/sinks/search/typesense.ts'
-import { TypesenseHttp } from '../../src/sinks/search/typesense-api.ts'
 import { exerciseSearchEngine } from '../../src/testing/index.ts'
 import { tellLeftOut } from '../support/left-out.ts'
-import { TypesenseDouble } from '../support/typesense-double.ts'
-import { officialTypesense } from '../support/typesense-official.ts'
+import { TypesenseDouble } from '../support/typesense/double.ts'
+import { officialTypesense } from '../support/typesense/official.ts'
 
 const double = new TypesenseDouble()
 const { HERMOD_LIVE_TYPESENSE: liveUrl, HERMOD_LIVE_TYPESENSE_KEY: liveKey = '' } = process.env

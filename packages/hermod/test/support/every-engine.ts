@@ -9,9 +9,9 @@ import { meilisearch } from '../../src/sinks/search/meilisearch.ts'
 import { opensearch } from '../../src/sinks/search/opensearch.ts'
 import { postgresSearch } from '../../src/sinks/search/postgres.ts'
 import { typesense } from '../../src/sinks/search/typesense.ts'
-import { AlgoliaDouble } from './algolia-double.ts'
-import { meilisearchDouble } from './meilisearch-double.ts'
-import { TypesenseDouble } from './typesense-double.ts'
+import { AlgoliaDouble } from './algolia/double.ts'
+import { meilisearchDouble } from './meilisearch/double.ts'
+import { TypesenseDouble } from './typesense/double.ts'
 
 export interface OpenedEngine {
   readonly engine: SearchEngine

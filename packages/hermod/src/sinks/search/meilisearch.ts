@@ -10,23 +10,23 @@ import { checkDefinition, checkIndexName } from './check-definition.ts'
 import { checkRequest } from './check-request.ts'
 import type { IndexDefinition } from './definition.ts'
 import type * as contract from './engine.ts'
-import { type MeilisearchApi, MeilisearchError, meilisearchOverHttp } from './meilisearch-api.ts'
-import { displayed, idOf, primaryKeyOf, versionOf } from './meilisearch-document.ts'
+import { type MeilisearchApi, MeilisearchError, meilisearchOverHttp } from './meilisearch/api.ts'
+import { displayed, idOf, primaryKeyOf, versionOf } from './meilisearch/document.ts'
 import {
   isMissing,
   type MeilisearchGeneration,
   type Picture,
   pick,
   Registry,
-} from './meilisearch-generations.ts'
-import { outcomeOfMeilisearch } from './meilisearch-outcomes.ts'
-import { PendingVersions } from './meilisearch-pending.ts'
-import { scanIn } from './meilisearch-scan.ts'
-import { searchIn } from './meilisearch-search.ts'
-import { hashField } from './meilisearch-settings.ts'
-import { Steps } from './meilisearch-steps.ts'
-import { Tasks } from './meilisearch-tasks.ts'
-import { type Destination, type WriteOptions, Writer } from './meilisearch-write.ts'
+} from './meilisearch/generations.ts'
+import { outcomeOfMeilisearch } from './meilisearch/outcomes.ts'
+import { PendingVersions } from './meilisearch/pending.ts'
+import { scanIn } from './meilisearch/scan.ts'
+import { searchIn } from './meilisearch/search.ts'
+import { hashField } from './meilisearch/settings.ts'
+import { Steps } from './meilisearch/steps.ts'
+import { Tasks } from './meilisearch/tasks.ts'
+import { type Destination, type WriteOptions, Writer } from './meilisearch/write.ts'
 import type { SearchRequest, SearchResult } from './request.ts'
 
 export interface MeilisearchOptions {

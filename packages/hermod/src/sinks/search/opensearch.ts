@@ -19,7 +19,7 @@ import { checkDefinition, checkIndexName } from './check-definition.ts'
 import { checkRequest } from './check-request.ts'
 import type { IndexDefinition } from './definition.ts'
 import type * as contract from './engine.ts'
-import { type ApiCall, type Found, type OpenSearchApi, OpenSearchHttp } from './opensearch-api.ts'
+import { type ApiCall, type Found, type OpenSearchApi, OpenSearchHttp } from './opensearch/api.ts'
 import {
   generationsMs,
   isGone,
@@ -28,17 +28,17 @@ import {
   OpenSearchGenerations,
   pick,
   told,
-} from './opensearch-generations.ts'
-import { type IndexSettings, reserved } from './opensearch-mapping.ts'
-import { outcomeOfFailure } from './opensearch-outcomes.ts'
-import { searchIn, storedOf } from './opensearch-search.ts'
+} from './opensearch/generations.ts'
+import { type IndexSettings, reserved } from './opensearch/mapping.ts'
+import { outcomeOfFailure } from './opensearch/outcomes.ts'
+import { searchIn, storedOf } from './opensearch/search.ts'
 import {
   type Bulk,
   bulkOfDeletions,
   bulkOfUpserts,
   type Written,
   writeTo,
-} from './opensearch-write.ts'
+} from './opensearch/write.ts'
 import type { SearchRequest, SearchResult } from './request.ts'
 import { worstOf } from './worst-outcome.ts'
 

@@ -11,19 +11,19 @@ import { idProblem } from './check-document.ts'
 import type { IndexDefinition } from './definition.ts'
 import type * as contract from './engine.ts'
 import type { SearchRequest, SearchResult } from './request.ts'
-import { type TypesenseApi, TypesenseError, TypesenseHttp } from './typesense-api.ts'
-import { encodeId, storedDocument } from './typesense-document.ts'
+import { type TypesenseApi, TypesenseError, TypesenseHttp } from './typesense/api.ts'
+import { encodeId, storedDocument } from './typesense/document.ts'
 import {
   Generations,
   generationsMs,
   pick,
   type TypesenseGeneration,
   told,
-} from './typesense-generations.ts'
-import { sizeMax } from './typesense-import.ts'
-import { scanIn } from './typesense-scan.ts'
-import { searchIn } from './typesense-search.ts'
-import { TypesenseWriter } from './typesense-write.ts'
+} from './typesense/generations.ts'
+import { sizeMax } from './typesense/import.ts'
+import { scanIn } from './typesense/scan.ts'
+import { searchIn } from './typesense/search.ts'
+import { TypesenseWriter } from './typesense/write.ts'
 
 export interface TypesenseOptions {
   /** `https://search.example.org:8108`, of one node or of the balancer before them. */

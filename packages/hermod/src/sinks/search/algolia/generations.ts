@@ -1,0 +1,214 @@
+/**
+ * Generations in Algolia: an index each (`documents-g2`), and one more (`documents`) without records
+ * whose `userData` says which there are and which is live. Every change is one write of that state,
+ * so it happened or it did not. Renaming would not do: a write that was accepted under the old name
+ * could be lost with it.
+ *
+ *   building ──swap──▶ live ──swap, roll back──▶ retired ──roll back──▶ live
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HermodError } from '../../../errors.ts'
+import type { ResolvedDefinition } from '../check-definition.ts'
+import { compareDefinitions } from '../compare-definitions.ts'
+import type { Call, EnsuredIndex } from '../engine.ts'
+import type { AlgoliaApi } from './api.ts'
+import { settingsOf } from './settings.ts'
+import {
+  type AlgoliaGeneration,
+  added,
+  enthroned,
+  nameOf,
+  replaced,
+  type State,
+  stateOf,
+  userDataOf,
+  without,
+} from './state.ts'
+import { waitForTasks } from './tasks.ts'
+
+interface Known {
+  readonly atMs: number
+  readonly generations: readonly AlgoliaGeneration[]
+}
+
+export class AlgoliaGenerations {
+  readonly #api: AlgoliaApi
+  readonly #knownMs: number
+  readonly #known = new Map<string, Known>()
+  readonly #changing = new Map<string, Promise<unknown>>()
+  #changes = 0
+
+  /** What is known is believed for `knownMs`; other processes' changes are seen after that. */
+  constructor(api: AlgoliaApi, knownMs: number) {
+    this.#api = api
+    this.#knownMs = knownMs
+  }
+
+  async list(index: string, call: Call): Promise<readonly AlgoliaGeneration[]> {
+    call.signal?.throwIfAborted()
+    const known = this.#known.get(index)
+    if (known !== undefined && performance.now() - known.atMs < this.#knownMs) {
+      return known.generations
+    }
+    return (await this.#read(index, call)).generations
+  }
+
+  forget(index: string): void {
+    this.#known.delete(index)
+  }
+
+  /** Two processes that make the same index make the same one. */
+  ensure(index: string, definition: ResolvedDefinition, call: Call): Promise<EnsuredIndex> {
+    return this.#change(index, call, async (state) => {
+      const live = state.generations.find(({ state: is }) => is === 'live')
+      if (live === undefined) return this.#replace(state, { index, definition }, 'created', call)
+      const change = compareDefinitions(live.definition, definition)
+      if (change === 'none') return [state, { generation: live.id, state: 'unchanged' }]
+      if (change === 'displayed') {
+        await this.#configure(live.indexName, definition, call)
+        const next = replaced(state, { ...live, definition })
+        return [next, { generation: live.id, state: 'updated' }]
+      }
+      if (await this.#isUsed(live, call)) {
+        return [state, { generation: live.id, state: 'rebuild-needed' }]
+      }
+      return this.#replace(without(state, live.id), { index, definition }, 'updated', call)
+    })
+  }
+
+  create(index: string, definition: ResolvedDefinition, call: Call): Promise<AlgoliaGeneration> {
+    return this.#change(index, call, async (state) => {
+      if (state.generations.some((one) => one.state === 'building')) {
+        throw refused(`index ${index} already has a generation that is building`)
+      }
+      await this.#sweep(index, state, call)
+      const made = await this.#make(state, { index, definition, is: 'building' }, call)
+      return [added(state, made), made]
+    })
+  }
+
+  swap(index: string, call: Call): Promise<AlgoliaGeneration> {
+    return this.#change(index, call, async (state) => {
+      const next = state.generations.find((one) => one.state === 'building')
+      if (next === undefined) throw refused(`index ${index} has no generation in the making`)
+      return enthroned(state, next)
+    })
+  }
+
+  rollBack(index: string, call: Call): Promise<AlgoliaGeneration> {
+    return this.#change(index, call, async (state) => {
+      const [next] = state.generations
+        .filter((one) => one.state === 'retired')
+        .sort((a, b) => b.liveTurn - a.liveTurn)
+      if (next === undefined)
+        throw refused(`index ${index} has no earlier generation to go back to`)
+      return enthroned(state, next)
+    })
+  }
+
+  /** Not before every process has stopped writing to it: a write would bring the index back. */
+  async drop(index: string, id: string, call: Call): Promise<void> {
+    const dropped = await this.#change(index, call, async (state) => {
+      const found = state.generations.find((one) => one.id === id)
+      if (found === undefined) return [state, undefined]
+      if (found.state === 'live') {
+        throw refused(`generation ${id} of index ${index} is live and cannot be dropped`)
+      }
+      return [without(state, id), found]
+    })
+    if (dropped === undefined) return
+    await sleep(this.#knownMs, undefined, call)
+    await this.#delete(dropped.indexName, call)
+  }
+
+  /** One change at a time in this process; between processes the last one counts. */
+  async #change<T>(
+    index: string,
+    call: Call,
+    work: (state: State) => Promise<readonly [State, T]>,
+  ): Promise<T> {
+    const before = this.#changing.get(index) ?? Promise.resolve()
+    const run = before.then(async () => {
+      const state = await this.#read(index, call)
+      const [next, result] = await work(state)
+      if (next !== state) await this.#write(index, next, call)
+      return result
+    })
+    this.#changing.set(
+      index,
+      run.catch(() => {}),
+    )
+    return run
+  }
+
+  async #read(index: string, call: Call): Promise<State> {
+    const changes = this.#changes
+    const settings = await this.#api.getSettings(index, call)
+    const state = stateOf(index, settings?.userData)
+    // What was asked for before a change may be from before it.
+    if (changes === this.#changes) this.#remember(index, state)
+    return state
+  }
+
+  async #write(index: string, state: State, call: Call): Promise<void> {
+    this.#changes++
+    this.forget(index)
+    const { taskID } = await this.#api.setSettings(index, { userData: userDataOf(state) }, call)
+    await waitForTasks(this.#api, [[index, taskID]], call)
+    this.#changes++
+    this.#remember(index, state)
+  }
+
+  #remember(index: string, { generations }: State): void {
+    this.#known.set(index, { atMs: performance.now(), generations })
+  }
+
+  async #make(
+    { lastId }: State,
+    made: { index: string; definition: ResolvedDefinition; is: 'building' | 'live' },
+    call: Call,
+  ): Promise<AlgoliaGeneration> {
+    const id = String(lastId + 1)
+    const { index, definition, is } = made
+    const indexName = nameOf(index, id)
+    await this.#configure(indexName, definition, call)
+    return { id, state: is, createdAt: new Date(), definition, indexName, liveTurn: 0 }
+  }
+
+  async #replace(
+    state: State,
+    { index, definition }: { index: string; definition: ResolvedDefinition },
+    how: EnsuredIndex['state'],
+    call: Call,
+  ): Promise<readonly [State, EnsuredIndex]> {
+    const made = await this.#make(state, { index, definition, is: 'live' }, call)
+    const [next] = enthroned(added(state, made), made)
+    return [next, { generation: made.id, state: how }]
+  }
+
+  async #configure(indexName: string, definition: ResolvedDefinition, call: Call): Promise<void> {
+    const { taskID } = await this.#api.setSettings(indexName, settingsOf(definition), call)
+    await waitForTasks(this.#api, [[indexName, taskID]], call)
+  }
+
+  async #isUsed({ indexName }: AlgoliaGeneration, call: Call): Promise<boolean> {
+    const [answer] = await this.#api.search([{ indexName, query: '', hitsPerPage: 0 }], call)
+    return (answer?.nbHits ?? 0) > 0
+  }
+
+  /** What a crash between two steps left behind. */
+  async #sweep(index: string, { generations }: State, call: Call): Promise<void> {
+    const known = new Set(generations.map(({ indexName }) => indexName))
+    const names = await this.#api.listIndices(call)
+    const begin = nameOf(index, '')
+    const strays = names.filter((name) => name.startsWith(begin) && !known.has(name))
+    for (const name of strays) await this.#delete(name, call)
+  }
+
+  async #delete(indexName: string, call: Call): Promise<void> {
+    const { taskID } = await this.#api.deleteIndex(indexName, call)
+    await waitForTasks(this.#api, [[indexName, taskID]], call)
+  }
+}
+
+const refused = (says: string) => new HermodError('HMD_SEARCH_GENERATION', says)

@@ -1,0 +1,111 @@
+/**
+ * Waiting for tasks, and asking about many of them at once. A task that is still at work is never a
+ * failure; a handle names the tasks of one parked call and survives any restart.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { delivered, type Outcome, type Parked, retry } from '../../sink.ts'
+import type { Call } from '../engine.ts'
+import type { MeilisearchApi, MeilisearchError, MeilisearchTask } from './api.ts'
+import { errorOfTask, outcomeOfMeilisearch, unknownTask } from './outcomes.ts'
+
+const firstPauseMs = 20
+const pauseMsMax = 500
+
+export class Tasks {
+  readonly #api: MeilisearchApi
+  readonly #waitMs: number
+  readonly #ended: (uid: number) => void
+
+  constructor(api: MeilisearchApi, waitMs: number, ended: (uid: number) => void = () => {}) {
+    this.#api = api
+    this.#waitMs = waitMs
+    this.#ended = ended
+  }
+
+  /** The error of each, or nothing when it succeeded. */
+  async results(
+    uids: readonly number[],
+    call: Call = {},
+  ): Promise<readonly (MeilisearchError | undefined)[]> {
+    const untilMs = performance.now() + this.#waitMs
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 1.6, pauseMsMax)) {
+      const tasks = await this.#ask(uids, call)
+      if (uids.every((uid) => isOver(tasks.get(uid)))) {
+        return uids.map((uid) => errorIn(tasks, uid))
+      }
+      if (performance.now() > untilMs) throw new StillWorking(uids, this.#waitMs)
+      await pause(pauseMs, undefined, call)
+    }
+  }
+
+  /** Throws the error of the first that did not succeed. */
+  async done(uid: number, call?: Call): Promise<void> {
+    const [error] = await this.results([uid], call)
+    if (error !== undefined) throw error
+  }
+
+  /** One question for all handles. */
+  async poll(handles: readonly string[], call?: Call): Promise<readonly (Outcome | undefined)[]> {
+    const read = handles.map(readHandle)
+    const uids = new Set(read.flatMap((handle) => handle?.tasks ?? []))
+    if (uids.size === 0) return read.map(() => foreignHandle())
+    const tasks = await this.#ask([...uids], call)
+    return read.map((handle) => (handle === undefined ? foreignHandle() : judge(handle, tasks)))
+  }
+
+  async #ask(uids: readonly number[], call?: Call): Promise<ReadonlyMap<number, MeilisearchTask>> {
+    const tasks = new Map((await this.#api.tasks(uids, call)).map((task) => [task.uid, task]))
+    for (const uid of uids) if (isOver(tasks.get(uid))) this.#ended(uid)
+    return tasks
+  }
+}
+
+/** The queue is long. The name says to the outbox that nothing is certain yet. */
+class StillWorking extends Error {
+  override readonly name = 'TimeoutError'
+
+  constructor(uids: readonly number[], waitMs: number) {
+    super(`task ${uids.join(', ')} had not ended after ${waitMs} ms`)
+  }
+}
+
+interface Handle {
+  readonly tasks: readonly number[]
+  /** Documents in the call. */
+  readonly items: number
+  /** The primary key, of a single one. */
+  readonly only?: string | undefined
+}
+
+export function parkedCall({ tasks, items, only }: Handle): Parked {
+  return { parked: JSON.stringify({ items, tasks, only }) }
+}
+
+function readHandle(text: string): Handle | undefined {
+  try {
+    const { tasks, items, only } = JSON.parse(text) as Partial<Handle>
+    const fits = Array.isArray(tasks) && tasks.length > 0 && tasks.every(Number.isSafeInteger)
+    return fits && Number.isSafeInteger(items) ? { tasks, items: items as number, only } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const foreignHandle = () =>
+  retry({ code: 'HANDLE_FOREIGN', message: 'the handle is not one of Meilisearch: sent again' })
+
+function judge({ tasks: uids, items, only }: Handle, tasks: ReadonlyMap<number, MeilisearchTask>) {
+  if (!uids.every((uid) => isOver(tasks.get(uid)))) return undefined
+  const error = uids.map((uid) => errorIn(tasks, uid)).find((one) => one !== undefined)
+  return error === undefined ? delivered() : outcomeOfMeilisearch(error, items, only)
+}
+
+function errorIn(tasks: ReadonlyMap<number, MeilisearchTask>, uid: number) {
+  const task = tasks.get(uid)
+  return task === undefined ? unknownTask(uid) : errorOfTask(task)
+}
+
+/** A task the server has forgotten will not end either. */
+function isOver(task: MeilisearchTask | undefined): boolean {
+  return task === undefined || !['enqueued', 'processing'].includes(task.status)
+}

@@ -1,0 +1,107 @@
+/**
+ * What the PostgreSQL engine installs: a schema of its own with the list of generations. Any number
+ * of processes may install at once; a second time changes nothing.
+ */
+import { HermodError } from '../../../errors.ts'
+import { inTransaction, type Session } from './session.ts'
+
+const LOCK = 4841297201
+const VERSION = 1
+const MIN_SERVER_VERSION = 140_000
+
+const TABLES = (schema: string) => `
+create schema if not exists ${schema};
+create table ${schema}.installed (version integer primary key);
+create table ${schema}.generation (
+  id         bigint generated always as identity primary key,
+  index_name text not null,
+  state      text not null check (state in ('building', 'live', 'retired')),
+  definition jsonb not null,
+  created_at timestamptz not null default clock_timestamp(),
+  live_at    timestamptz);
+create unique index on ${schema}.generation (index_name) where state = 'live';
+create unique index on ${schema}.generation (index_name) where state = 'building';
+`
+
+/**
+ * Words like a misspelt one, by trigrams: 100,000 words take 14 MB and 25 µs per new word, where a
+ * table of deletions took 121 MB and 190 µs. Two letters swapped share few trigrams (budget and
+ * bugdet: 0.27), hence the low threshold; the caller measures the distance.
+ */
+const NEAR = (schema: string, extensions: string) => `
+create function ${schema}.near(target regclass, given text) returns setof text
+language plpgsql stable set search_path = ${extensions}, pg_catalog set pg_trgm.similarity_threshold = 0.25 as $$
+begin
+  return query execute format(
+    'select word from %s where word %% $1 and length(word) between length($1) - 2 and length($1) + 2
+      order by similarity(word, $1) desc, word limit 50', target) using given;
+end $$;
+`
+
+export async function install(session: Session, schema: string): Promise<void> {
+  if (await isInstalled(session, schema)) return
+  await refuseServer(session)
+  await inTransaction(session, async () => {
+    await session.rows(`set local lock_timeout = '60s'`)
+    await session.rows(`select pg_advisory_xact_lock(${LOCK})`)
+    if (await isInstalled(session, schema)) return
+    await session.rows('set local client_min_messages = warning')
+    const extensions = await trigrams(session)
+    await create(session, TABLES(schema))
+    await session.rows(NEAR(schema, extensions))
+    await session.rows(`insert into ${schema}.installed values (${VERSION})`)
+  })
+}
+
+/** Asks the catalogue by a snapshot: `to_regclass` may remember that there was no such table. */
+async function isInstalled(session: Session, schema: string): Promise<boolean> {
+  const [found] = await session.rows(
+    `select from pg_class where relname = 'installed' and relnamespace = (select oid from pg_namespace where nspname = $1)`,
+    [schema],
+  )
+  if (found === undefined) return false
+  const [row] = await session.rows(`select max(version)::text as version from ${schema}.installed`)
+  const version = Number(row?.version ?? 0)
+  if (version > VERSION) {
+    const says = `the schema ${schema} has version ${version}, this library knows ${VERSION}`
+    throw new HermodError('HMD_MIGRATION_NEWER', says)
+  }
+  return version === VERSION
+}
+
+async function refuseServer(session: Session): Promise<void> {
+  const [server] = await session.rows(
+    `select current_setting('server_version_num') as number, current_setting('server_version') as version,
+            pg_is_in_recovery()::text as standby`,
+  )
+  if (Number(server?.number) < MIN_SERVER_VERSION) {
+    const says = `this server is PostgreSQL ${server?.version}, 14 is needed`
+    throw new HermodError('HMD_POSTGRES_TOO_OLD', says)
+  }
+  if (server?.standby === 'true') {
+    throw new HermodError('HMD_STANDBY', 'the search database is a standby')
+  }
+}
+
+/** The schema pg_trgm lives in, wherever somebody put it. */
+async function trigrams(session: Session): Promise<string> {
+  await create(session, 'create extension if not exists pg_trgm')
+  const [row] = await session.rows(
+    `select quote_ident(n.nspname) as name from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+      where e.extname = 'pg_trgm'`,
+  )
+  return row?.name ?? 'public'
+}
+
+/** 42501: not allowed; 58P01 and 0A000: the server does not have the extension's files. */
+async function create(session: Session, sql: string): Promise<void> {
+  try {
+    await session.rows(sql)
+  } catch (error) {
+    const { code, message } = error as { code?: string; message?: string }
+    if (code === undefined || !['42501', '58P01', '0A000', '3F000'].includes(code)) throw error
+    const what = sql.includes('extension') ? 'the extension pg_trgm' : 'the search schema'
+    const says = `${what} cannot be created: ${message}`
+    throw new HermodError('HMD_SEARCH_SETUP', says, { cause: error })
+  }
+}
