@@ -34,7 +34,7 @@ import { tell } from './worker/news.ts'
 import { Worker } from './worker/worker.ts'
 
 /** A hint for every transaction would cost more than it saves. */
-const wakeEveryMs = 5
+const wakeEveryMs = 10
 
 type EventOf<D> = D extends DefinedEvents<infer _> ? NewEventOf<D> : NewEvent
 
