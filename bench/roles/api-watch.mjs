@@ -1,13 +1,13 @@
 /**
  * Requests at a fixed rate: of four, one edits a document, two read one, one searches. Every second
- * edit is followed through /search, asked every 20 ms on top, until a hit shows it. The clock starts
+ * edit is followed through /search, asked every 10 ms on top, until a hit shows it. The clock starts
  * with the answer to the edit.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { makeDocuments, openClient, signIn } from '../http.mjs'
 import { hostMs } from '../numbers.mjs'
 
-const pollMs = 20
+const pollMs = 10
 const giveUpMs = 30_000
 const documentCount = 400
 
