@@ -9,6 +9,7 @@ import { type AlgoliaSearch, algolia } from '../../src/sinks/search/algolia.ts'
 import { documentHash, searchSink } from '../../src/sinks/search/index.ts'
 import { drain } from '../../src/testing/index.ts'
 import { AlgoliaDouble, type Fault } from '../support/algolia/double.ts'
+import { type Change, states, writeChanges } from '../support/changes.ts'
 
 const db = useDatabase()
 const fields = { title: { kind: 'text' }, pages: { kind: 'number' } } as const
@@ -99,30 +100,7 @@ async function play({ name, fault, times = 0, prepare }: Scene): Promise<void> {
   })
 }
 
-type Change = [id: number, document: object | undefined]
-
-async function write(changes: readonly Change[]): Promise<void> {
-  await outbox.transaction((tx) =>
-    outbox.emit(
-      tx,
-      changes.map(([id, document]) => ({
-        type: document === undefined ? 'document.deleted' : 'document.updated',
-        aggregate: ['document', id],
-        ...(document !== undefined && { payload: document }),
-      })),
-    ),
-  )
-  for (const [id, document] of changes) {
-    if (document === undefined) expected.delete(`${id}`)
-    else expected.set(`${id}`, document)
-  }
-}
-
-const states = (from: number, to: number, round: number): Change[] =>
-  Array.from({ length: to - from }, (_, at) => [
-    from + at,
-    { title: `Document ${from + at} as of ${round}`, pages: round },
-  ])
+const write = (changes: readonly Change[]) => writeChanges(outbox, expected, changes)
 
 beforeAll(async () => {
   outbox = createOutbox({ pool: db.pool })

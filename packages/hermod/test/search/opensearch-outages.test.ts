@@ -9,6 +9,7 @@ import { createOutbox, type Outbox } from '../../src/index.ts'
 import { documentHash, searchSink } from '../../src/sinks/search/index.ts'
 import { type OpenSearch, opensearch } from '../../src/sinks/search/opensearch.ts'
 import { drain } from '../../src/testing/index.ts'
+import { type Change, states, writeChanges } from '../support/changes.ts'
 import { type Fault, OpenSearchFaults } from '../support/opensearch/faults.ts'
 
 const url = process.env.HERMOD_TEST_OPENSEARCH ?? ''
@@ -90,30 +91,7 @@ async function play({ name, fault, times = 0, undeclared, prepare }: Scene): Pro
   })
 }
 
-type Change = [id: number, document: object | undefined]
-
-async function write(changes: readonly Change[]): Promise<void> {
-  await outbox.transaction((tx) =>
-    outbox.emit(
-      tx,
-      changes.map(([id, document]) => ({
-        type: document === undefined ? 'document.deleted' : 'document.updated',
-        aggregate: ['document', id],
-        ...(document !== undefined && { payload: document }),
-      })),
-    ),
-  )
-  for (const [id, document] of changes) {
-    if (document === undefined) expected.delete(`${id}`)
-    else expected.set(`${id}`, document)
-  }
-}
-
-const states = (from: number, to: number, round: number): Change[] =>
-  Array.from({ length: to - from }, (_, at) => [
-    from + at,
-    { title: `Document ${from + at} as of ${round}`, pages: round },
-  ])
+const write = (changes: readonly Change[]) => writeChanges(outbox, expected, changes)
 
 const rowsOf = (name: string) =>
   db.query(

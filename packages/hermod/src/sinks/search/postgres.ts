@@ -74,6 +74,8 @@ export class PostgresSearch implements contract.SearchEngine {
   readonly #words = new WordList()
   readonly #tables = new Set<string>()
   readonly #listed = new Map<string, Listed>()
+  /** Counts what this process changed: a list that was asked for before is not kept. */
+  #changes = 0
   #installed = false
   #purgedAt = 0
 
@@ -228,9 +230,11 @@ export class PostgresSearch implements contract.SearchEngine {
   }
 
   async #list(session: Session, index: string) {
+    const changes = this.#changes
     const found = await generations.listGenerations(session, this.#schema, index)
     for (const { table } of found) this.#tables.add(table)
-    this.#listed.set(index, { found, untilMs: performance.now() + listedMs })
+    if (changes === this.#changes)
+      this.#listed.set(index, { found, untilMs: performance.now() + listedMs })
     return found
   }
 
@@ -246,6 +250,7 @@ export class PostgresSearch implements contract.SearchEngine {
     try {
       return await work()
     } finally {
+      this.#changes++
       this.#listed.delete(index)
     }
   }
