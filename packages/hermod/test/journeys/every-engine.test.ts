@@ -2,7 +2,7 @@
 // reader never sees fewer documents than were there all the time, and verify finds nothing.
 
 import { setTimeout as pause } from 'node:timers/promises'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
 import { drain } from '../../src/testing/index.ts'
 import { everyEngine } from '../support/every-engine.ts'
@@ -79,21 +79,24 @@ class Stage {
   }
 }
 
-// All at once: most of the time each waits until other processes would know its generations.
+// All at once: most of the time each waits until other processes would know its generations. None closes
+// before the last is through: its edits are events for all of them, and `drain` waits for every subscription.
 describe('every engine', () => {
+  const closers: (() => Promise<void>)[] = []
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close()
+  })
+
   it(`is filled, rebuilt under edits and rolled back without a gap: ${Object.keys(everyEngine).join(', ')}`, async () => {
-    await Promise.all(
-      Object.entries(everyEngine).map(async ([engineName, open]) => {
-        const name = `${engineName}_profiles`
-        const { engine, stop } = await open({ pool: db.pool, index: name })
-        const made = profiles(db, { engine, name, index: { keepMs: 60_000 } })
-        try {
-          await new Stage(name, made).fillRebuildAndRollBack()
-        } finally {
-          await made.outbox.close()
-          await stop()
-        }
-      }),
-    )
-  }, 60_000)
+    const stages: Stage[] = []
+    for (const [engineName, open] of Object.entries(everyEngine)) {
+      const name = `${engineName}_profiles`
+      const { engine, stop } = await open({ pool: db.pool, index: name })
+      closers.push(stop)
+      const made = profiles(db, { engine, name, index: { keepMs: 60_000 } })
+      closers.push(() => made.outbox.close())
+      stages.push(new Stage(name, made))
+    }
+    await Promise.all(stages.map((stage) => stage.fillRebuildAndRollBack()))
+  }, 120_000)
 })
