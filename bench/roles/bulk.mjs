@@ -2,27 +2,22 @@
 
 import { items } from '../payload.mjs'
 import { openPool } from '../pool.mjs'
+import { transact } from './transact.mjs'
 
 export async function play(system, { url, events, perTransaction }) {
   const pool = openPool(url, 1)
   const producer = await system.producer(url)
   const client = await pool.connect()
   // The first transactions compile and plan; the events are made before the clock starts.
-  for (let n = 0; n < 5; n++) await transact(client, producer, items(1, perTransaction))
+  for (let n = 0; n < 5; n++) await transact(producer, client, items(1, perTransaction))
   const batches = Array.from({ length: Math.ceil(events / perTransaction) }, (_, index) =>
     items(1 + index * perTransaction, perTransaction),
   )
   const startedMs = performance.now()
-  for (const batch of batches) await transact(client, producer, batch)
+  for (const batch of batches) await transact(producer, client, batch)
   const seconds = (performance.now() - startedMs) / 1_000
   client.release()
   await producer.end()
   await pool.end()
   return { seconds, perSecond: (batches.length * perTransaction) / seconds }
-}
-
-async function transact(client, producer, batch) {
-  await client.query('begin')
-  await producer.enqueue(client, batch)
-  await client.query('commit')
 }

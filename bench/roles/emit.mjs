@@ -3,12 +3,13 @@
 import { item } from '../payload.mjs'
 import { openPool } from '../pool.mjs'
 import { documents } from './install.mjs'
+import { transact } from './transact.mjs'
 
 const UPDATE = 'update app.document set revision = revision + 1 where id = $1'
 
 export async function play(system, { url, connections, ms, warmMs }) {
   const pool = openPool(url, connections)
-  const producer = await system.producer(url)
+  const producer = await system.producer(url, connections)
   const clients = await Promise.all(Array.from({ length: connections }, () => pool.connect()))
   await run(producer, clients, warmMs)
   const startedMs = performance.now()
@@ -29,10 +30,9 @@ async function run(producer, clients, ms) {
     while (performance.now() < untilMs) {
       // Connections never wait for each other's rows.
       const row = Math.floor(Math.random() * (documents / clients.length)) * clients.length + index
-      await client.query('begin')
-      await client.query(UPDATE, [row % documents])
-      await producer.enqueue(client, [item(++number)])
-      await client.query('commit')
+      await transact(producer, client, [item(++number)], (tx) =>
+        tx.query(UPDATE, [row % documents]),
+      )
       count++
     }
     return count

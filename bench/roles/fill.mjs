@@ -2,12 +2,13 @@
 
 import { items } from '../payload.mjs'
 import { openPool } from '../pool.mjs'
+import { transact } from './transact.mjs'
 
 const perTransaction = 1_000
 
 export async function play(system, { url, events, from = 1, connections = 2 }) {
   const pool = openPool(url, connections)
-  const producer = await system.producer(url)
+  const producer = await system.producer(url, connections)
   await system.room?.(pool, events)
   let next = from
   const fill = async () => {
@@ -16,9 +17,7 @@ export async function play(system, { url, events, from = 1, connections = 2 }) {
       const first = next
       next += perTransaction
       const count = Math.min(perTransaction, from + events - first)
-      await client.query('begin')
-      await producer.enqueue(client, items(first, count))
-      await client.query('commit')
+      await transact(producer, client, items(first, count))
     }
     client.release()
   }

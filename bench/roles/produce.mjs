@@ -7,12 +7,13 @@ import { hostMs } from '../numbers.mjs'
 import { items } from '../payload.mjs'
 import { openPool } from '../pool.mjs'
 import { documents } from './install.mjs'
+import { transact } from './transact.mjs'
 
 const UPDATE = 'update app.document set revision = revision + 1 where id = $1'
 
 export async function play(system, task) {
   const pool = openPool(task.url, task.connections)
-  const producer = await system.producer(task.url)
+  const producer = await system.producer(task.url, task.connections)
   const clients = await Promise.all(Array.from({ length: task.connections }, () => pool.connect()))
   const startedMs = hostMs()
   const { sent, commits } = await produce(producer, clients, task)
@@ -23,7 +24,7 @@ export async function play(system, task) {
   return { startedMs, endedMs, ...(task.perSecond && { sent, commits }) }
 }
 
-/** When the COMMIT of event n + 1 was sent, and when its answer was read. */
+/** When event n + 1 was about to be sent, and when the answer to its COMMIT was read. */
 async function produce(producer, clients, { events, perTransaction = 1, perSecond }) {
   const sent = new Array(events).fill(null)
   const commits = new Array(events).fill(null)
@@ -35,13 +36,11 @@ async function produce(producer, clients, { events, perTransaction = 1, perSecon
       next += perTransaction
       if (perSecond) await waitUntil(startedMs + (first / perSecond) * 1_000)
       const batch = items(first + 1, Math.min(perTransaction, events - first))
-      await client.query('begin')
-      if (perTransaction === 1) await client.query(UPDATE, [first % documents])
-      await producer.enqueue(client, batch)
-      sent.fill(hostMs(), first, first + batch.length)
-      await client.query('commit')
+      await transact(producer, client, batch, async (tx) => {
+        if (perTransaction === 1) await tx.query(UPDATE, [first % documents])
+        sent.fill(hostMs(), first, first + batch.length)
+      })
       commits.fill(hostMs(), first, first + batch.length)
-      producer.committed()
     }
   }
   await Promise.all(clients.map(work))

@@ -3,12 +3,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { begin } from '../measure.mjs'
 import { hostMs, rounded, summary } from '../numbers.mjs'
 import { items } from '../payload.mjs'
-import { openPool } from '../pool.mjs'
 import { ratio } from '../rounds.mjs'
 import { describeSystem, ours } from '../systems.mjs'
 
 const size = { counts: [1, 2, 4], sinkMs: 20, warmEvents: 200 }
-const perCall = 1_000
 const limitMs = 120_000
 /** Small calls, one at a time: the sink is what takes time, not the cores that all of them share. */
 const settings = { concurrency: 1, batch: 25 }
@@ -62,19 +60,10 @@ async function one(bench, count) {
 
 /** All of them in one transaction; when its COMMIT was answered. */
 async function commit(url, from, count) {
-  const pool = openPool(url, 1)
   const producer = await (await describeSystem(ours)).producer(url)
-  const client = await pool.connect()
-  await client.query('begin')
-  for (let first = from; first < from + count; first += perCall) {
-    await producer.enqueue(client, items(first, Math.min(perCall, from + count - first)))
-  }
-  await client.query('commit')
+  await producer.transaction(async () => {}, items(from, count))
   const committedMs = hostMs()
-  producer.committed()
-  client.release()
   await producer.end()
-  await pool.end()
   return committedMs
 }
 

@@ -11,6 +11,7 @@ const asEvent = ({ aggregateId, payload }) => ({
 /** No pooler in between. */
 const prepare = true
 const leafRows = 1_000_000
+const callMax = 10_000
 const listener = { error: ({ during, error }) => console.error(`hermod, ${during}:`, error) }
 
 export default {
@@ -43,13 +44,16 @@ export default {
     }
   },
 
-  async producer(url) {
-    const pool = openPool(url, 1)
+  async producer(url, connections = 1) {
+    const pool = openPool(url, connections + 1)
     const outbox = createOutbox({ pool, listener, prepare })
     return {
-      enqueue: (client, items) =>
-        outbox.emit(client, items.length === 1 ? asEvent(items[0]) : items.map(asEvent)),
-      committed: () => outbox.wake(),
+      transaction: (work, items) =>
+        outbox.transaction(async (tx, emit) => {
+          await work(tx)
+          for (let from = 0; from < items.length; from += callMax)
+            emit(items.slice(from, from + callMax).map(asEvent))
+        }),
       end: () => pool.end(),
     }
   },

@@ -3,7 +3,7 @@
  * HermodErrors; every other error passes unchanged.
  */
 import { createHash } from 'node:crypto'
-import { fromSqlState } from './errors.ts'
+import { fromSqlState, HermodError } from './errors.ts'
 
 /** What the engine needs of a `pg` pool or client. */
 export interface Queryable {
@@ -80,10 +80,14 @@ function nameOf(text: string): string {
   return name
 }
 
-/** BEGIN, the work, COMMIT; ROLLBACK when it throws. A connection that broke is not used again. */
+/**
+ * BEGIN, the work, COMMIT; ROLLBACK when it throws. `last`: statements that travel with COMMIT in one
+ * message. A connection that broke is not used again.
+ */
 export async function transaction<T>(
   db: Database,
   work: (client: PoolClient) => Promise<T>,
+  last: () => string = () => '',
 ): Promise<T> {
   const client = await db.connect()
   let broken: Error | undefined
@@ -94,7 +98,7 @@ export async function transaction<T>(
   try {
     await client.query('begin')
     const result = await work(client)
-    await client.query('commit')
+    assertCommitted(await client.query(`${last()}commit`))
     return result
   } catch (error) {
     await client.query('rollback').catch((cause: Error) => {
@@ -105,6 +109,21 @@ export async function transaction<T>(
     client.removeListener('error', onError)
     client.release(broken)
   }
+}
+
+/** COMMIT after a statement that failed answers ROLLBACK, and is no error. */
+function assertCommitted(answer: unknown): void {
+  const last: unknown = Array.isArray(answer) ? answer.at(-1) : answer
+  if ((last as { command?: string }).command === 'ROLLBACK')
+    throw new HermodError('HMD_ROLLED_BACK', 'the error of a statement was caught inside the work')
+}
+
+/** A text as it stands in a statement, whatever `standard_conforming_strings` says. */
+export function literal(text: string | null): string {
+  if (text === null) return 'null'
+  if (text.includes('\0')) throw new TypeError('PostgreSQL cannot store U+0000')
+  const quoted = text.replaceAll("'", "''")
+  return quoted.includes('\\') ? ` E'${quoted.replaceAll('\\', '\\\\')}'` : `'${quoted}'`
 }
 
 /** SQLSTATE class 08 and 57P0x, and the driver's words for a connection that is gone. */

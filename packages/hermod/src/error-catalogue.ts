@@ -7,6 +7,10 @@ export const catalogue = {
     says: 'An event was emitted outside a transaction, so it could not share the fate of your rows.',
     fix: 'Pass the client you called BEGIN on, or use outbox.transaction(fn).',
   },
+  HMD_ROLLED_BACK: {
+    says: 'PostgreSQL rolled the transaction back instead of committing it: one of its statements had failed.',
+    fix: 'Let the error of the statement leave the function, or put the statement into a savepoint.',
+  },
   HMD_CLIENT_UNKNOWN: {
     says: 'The transaction object is none of the kinds Hermod knows.',
     fix: 'Pass a pg client or the transaction of a supported library, or an object with query(text, values).',

@@ -2,12 +2,12 @@
  * The public door: one object per database that emits, subscribes, works and answers questions. It
  * assembles; every verb lives in its own file.
  */
-import { type Database, preparing, transaction } from './database.ts'
+import { type Database, type PoolClient, preparing, transaction } from './database.ts'
 import type { DefinedEvents, EventDefinitions, NewEventOf } from './define-events.ts'
 import * as desk from './desk/desk.ts'
 import { HermodError } from './errors.ts'
 import type { NewEvent } from './event.ts'
-import { type Aggregate, emit, lock } from './flow/emit.ts'
+import { type Aggregate, type EmitOptions, emit, lock, Waiting } from './flow/emit.ts'
 import { assertSequencer } from './flow/sequence.ts'
 import { subscribe } from './flow/subscribe.ts'
 import { unwatch, type WatchOptions, watch } from './flow/watch.ts'
@@ -67,9 +67,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
 
   /** Inside your transaction: `tx` is whatever your client library calls a transaction. */
   emit(tx: unknown, events: EventOf<D> | readonly EventOf<D>[]): Promise<bigint[]> {
-    const { events: known, clock, listener, prepare } = this.#options
-    const given = events as NewEvent | readonly NewEvent[]
-    return emit(tx, given, { known, nowMs: clock(), listener, prepare })
+    return emit(tx, events as NewEvent | readonly NewEvent[], this.#emitOptions())
   }
 
   /** Locks aggregates until the transaction ends: lock, read, write, emit. */
@@ -77,11 +75,21 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     return lock(tx, aggregates)
   }
 
-  /** For those without a transaction helper; wakes the workers after the commit. */
+  /**
+   * For those without a transaction helper; wakes the workers after the commit. What the work gives to
+   * its `emit` travels with COMMIT, in one message: no round trip of its own.
+   */
   async transaction<T>(
-    work: (tx: Parameters<Parameters<typeof transaction>[1]>[0]) => Promise<T>,
+    work: (
+      tx: PoolClient,
+      emit: (events: EventOf<D> | readonly EventOf<D>[]) => void,
+    ) => Promise<T>,
   ): Promise<T> {
-    const result = await transaction(this.db, work)
+    const waiting = new Waiting(this.#emitOptions())
+    const add = (events: EventOf<D> | readonly EventOf<D>[]) =>
+      waiting.add(events as NewEvent | readonly NewEvent[])
+    const close = () => waiting.close()
+    const result = await transaction(this.db, (tx) => work(tx, add), close).finally(close)
     this.wake()
     return result
   }
@@ -247,6 +255,11 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   /** The decisions of operators, newest first. */
   audit(options?: desk.AuditOptions): Promise<desk.AuditRow[]> {
     return desk.auditTrail(this.db, options)
+  }
+
+  #emitOptions(): EmitOptions {
+    const { events: known, clock, listener, prepare } = this.#options
+    return { known, nowMs: clock(), listener, prepare }
   }
 
   /** There may be something to do now. */

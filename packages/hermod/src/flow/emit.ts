@@ -3,9 +3,10 @@
  * transaction of its own, and refuses a client that is known to be outside one.
  */
 import { asTx, type Tx } from '../clients/client.ts'
+import { literal } from '../database.ts'
 import type { EventDefinitions } from '../define-events.ts'
 import { fromSqlState, HermodError } from '../errors.ts'
-import { type NewEvent, type PreparedEvent, prepareEvents } from '../event.ts'
+import { eventsMax, type NewEvent, type PreparedEvent, prepareEvents } from '../event.ts'
 import { payloadBytesWarn } from '../payload.ts'
 import { type Listener, notify } from '../telemetry.ts'
 
@@ -36,15 +37,63 @@ export async function emit(
   { known, nowMs, listener, prepare = false }: EmitOptions,
 ): Promise<bigint[]> {
   const tx = asTx(client)
-  const prepared = prepareEvents(events, known, nowMs)
-  for (const event of prepared) if (event.bytes > payloadBytesWarn) warnLarge(event, listener)
+  const prepared = checked(events, { known, nowMs, listener })
   const [first] = prepared
   if (first === undefined) return []
-  const alone = prepared.length === 1 && first.key === null
-  const rows = alone
+  const rows = isAlone(prepared)
     ? await query(tx, EMIT_ONE, scalars(first), prepare ? 'hermod_emit_one' : undefined)
     : await query(tx, EMIT, parameters(prepared), prepare ? 'hermod_emit_many' : undefined)
   return rows.map((row) => BigInt(row.id as string))
+}
+
+/** Events that wait for the end of a transaction, to travel with its COMMIT. */
+export class Waiting {
+  readonly #options: EmitOptions
+  #events: PreparedEvent[] = []
+  #closed = false
+
+  constructor(options: EmitOptions) {
+    this.#options = options
+  }
+
+  /** Checked now: what is refused never reaches the database. */
+  add(events: NewEvent | readonly NewEvent[]): void {
+    if (this.#closed)
+      throw new HermodError('HMD_EMIT_OUTSIDE_TRANSACTION', 'this transaction has ended')
+    for (const event of checked(events, this.#options)) this.#events.push(event)
+  }
+
+  /** The statements; from now on nothing is added. */
+  close(): string {
+    this.#closed = true
+    let text = ''
+    for (let from = 0; from < this.#events.length; from += eventsMax)
+      text += statement(this.#events.slice(from, from + eventsMax))
+    return text
+  }
+}
+
+function statement(events: readonly PreparedEvent[]): string {
+  const [first] = events
+  const values = first !== undefined && isAlone(events) ? scalars(first) : parameters(events)
+  const list = values.map(literal).join(',')
+  return isAlone(events)
+    ? `select outbox.emit_one(${list});`
+    : `select count(*) from outbox.emit_many(${list});`
+}
+
+/** The common case has a function of its own. */
+function isAlone(events: readonly PreparedEvent[]): boolean {
+  return events.length === 1 && events[0]?.key === null
+}
+
+function checked(
+  events: NewEvent | readonly NewEvent[],
+  { known, nowMs, listener }: EmitOptions,
+): PreparedEvent[] {
+  const prepared = prepareEvents(events, known, nowMs)
+  for (const event of prepared) if (event.bytes > payloadBytesWarn) warnLarge(event, listener)
+  return prepared
 }
 
 function warnLarge({ type, bytes }: PreparedEvent, listener: Listener | undefined): void {
@@ -100,12 +149,12 @@ export async function lock(
       `${aggregates.length} aggregates, at most ${lockMax} at once`,
     )
   }
-  const checked = prepareEvents(aggregates.map((aggregate) => ({ type: 'lock.taken', aggregate })))
+  const named = prepareEvents(aggregates.map((aggregate) => ({ type: 'lock.taken', aggregate })))
   const [before] = await query(tx, `select current_setting('lock_timeout') as value`, [])
   await query(tx, LOCK_TIMEOUT, [`${waitMs}ms`])
   await query(tx, LOCK, [
-    arrayLiteral(checked.map((event) => event.aggregateType)),
-    arrayLiteral(checked.map((event) => event.aggregateId)),
+    arrayLiteral(named.map((event) => event.aggregateType)),
+    arrayLiteral(named.map((event) => event.aggregateId)),
   ]).catch((error) => {
     throw isLockTimeout(error) ? lockTimeout(error, waitMs) : error
   })
