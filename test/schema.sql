@@ -68,8 +68,7 @@ create table outbox.cursor (
   fence bigint not null,
   pos bigint not null,
   delivered bigint not null default 0,
-  constraint cursor_pkey PRIMARY KEY (subscription, lane, fence, pos),
-  constraint cursor_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE
+  constraint cursor_pkey PRIMARY KEY (subscription, lane, fence, pos)
 );
 
 create table outbox.delivery (
@@ -552,6 +551,9 @@ function outbox.follower(d outbox.delivery, up_to bigint, OUT pos bigint, OUT ev
 function outbox.followers(d outbox.delivery, up_to bigint, rows_max integer) → TABLE(pos bigint, event_id bigint)
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 75fb8af751e6e59c65663d865d3e5c05
 
+function outbox.forget_cursors() → trigger
+  plpgsql volatile -- a570d17c5b4e6b48dbd5470960efeb9c
+
 function outbox.grant_role(prefix text, role text) → void
   plpgsql volatile -- d30c86fe10d9bc6cc18adeb426eb102b
 
@@ -602,6 +604,9 @@ function outbox.kind_code(of_type text, of_aggregate_type text) → smallint
 
 function outbox.kinds(types text[], aggregates text[]) → smallint[]
   sql stable -- deccd1d006490cbc20752137eb763213
+
+function outbox.known_identity(OUT system_identifier bigint, OUT database oid, OUT timeline integer) → record
+  plpgsql volatile -- 8e1ec725557b0da0c59fe5ca055e1da8
 
 function outbox.lacks_copy(from_value bigint, to_value bigint) → boolean
   sql volatile -- 51e515401a97c3e812538e3722486b8b
@@ -694,10 +699,10 @@ function outbox.number_due(after_at timestamp with time zone, after_id bigint, n
   plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- ba42858a309486b1de961f488e94229a
 
 function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
-  plpgsql volatile -- 8f2bbf2b52a6fe59cac47ef1bdfc1a6a
+  plpgsql volatile -- 02cb8d5a028c9d74ac86b3b8f1cc5767
 
 function outbox.number_next(lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
-  plpgsql volatile -- 2cafc8d53f92d22038ae9a07d9bb13f1
+  plpgsql volatile -- d0b82efe37a30b9208eb5c495376f2a9
 
 function outbox.number_rest(last outbox.step, fenced bigint, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered bigint, OUT filed bigint, OUT retired bigint) → record
   plpgsql volatile -- 507e3429a27245e76df21c571e04a314
@@ -729,14 +734,17 @@ function outbox.rate(of_parent text, last bigint) → numeric
 function outbox.rates(since timestamp with time zone) → TABLE(subscription text, delivered bigint, failed bigint)
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
 
-function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 160426d57ab37113db5b894a5c9b5add
+function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[]) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 65eb0766d962cad666ce1702f739f202
 
 function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, head text, payload text)
   sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a2c9f76ae36cbe2c867568138d368564
 
-function outbox.read_single(s outbox.subscription, after bigint, until bigint, rows_max integer, kinds smallint[], budget integer, budget_b bigint, marked boolean) → TABLE(kind smallint, head text, payload text)
-  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 566562a334be3d48bc889f6530c295b7
+function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+  sql stable -- b6e31749348d035b86c984f5e75e633f
+
+function outbox.read_single(s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- de01dbedd3f75de61e7a700249202e9b
 
 function outbox.rebase(request text, who text, why text, wait_ms integer, accept_missing boolean) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 166b47aebe74127688afd380d8c1a4dd
@@ -787,7 +795,7 @@ function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, o
   plpgsql volatile -- 1eb7455b69310e33377d77bb12270246
 
 function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b76e20daa32cc8027d44891fe18e87c2
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 7fbab6664f3e4d774e656c249ab0d34e
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -837,6 +845,9 @@ function outbox.table_grants(role text, relation text) → text
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
   plpgsql volatile -- bde605d50286a9905d90b1ce0e618dc6
 
+function outbox.turn(piece integer, who text, batch json, sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[]) → TABLE(part text, lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+  plpgsql volatile -- 87ff93ea9df4a22bbfdaa49d3fe65617
+
 function outbox.unkeep(of_id bigint) → void
   sql volatile -- 469e7cdf804b0b6280cd8c672f378f81
 
@@ -866,3 +877,5 @@ function outbox.watch_options(target regclass, given jsonb) → jsonb
 
 function outbox.whereabouts(of_id bigint, of_xid xid8, of_not_before timestamp with time zone, OUT stage text, OUT pos bigint, OUT lane smallint, OUT hash integer) → record
   plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 82d7966d19c0fee5843093f2ef6c831e
+
+CREATE TRIGGER zz_forget_cursors AFTER DELETE ON outbox.subscription FOR EACH ROW EXECUTE FUNCTION outbox.forget_cursors();

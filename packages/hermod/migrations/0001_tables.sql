@@ -138,9 +138,10 @@ create table outbox.lane (
   primary key (subscription, lane)
 ) with (fillfactor = 50);
 
--- Appended; the newest is the last by (fence, pos). Old entries lie where no scan starts.
+-- Appended; the newest is the last by (fence, pos). Old entries lie where no scan starts. No foreign key: every settle
+-- would lock the subscription's row once for each lane.
 create table outbox.cursor (
-  subscription text   not null references outbox.subscription on delete cascade,
+  subscription text   not null,
   lane         smallint not null,
   fence        bigint not null,
   pos          bigint not null,
@@ -149,6 +150,16 @@ create table outbox.cursor (
 );
 -- The cursor of a dry run: same shape, moves nothing else.
 create table outbox.shadow (like outbox.cursor including all);
+
+-- What a foreign key would do, after those that are: lanes are locked by then, so no settle comes later.
+create function outbox.forget_cursors() returns trigger
+language plpgsql as $$
+begin
+  delete from outbox.cursor c where c.subscription = old.name;
+  delete from outbox.shadow c where c.subscription = old.name;
+  return null;
+end $$;
+create trigger zz_forget_cursors after delete on outbox.subscription for each row execute function outbox.forget_cursors();
 
 -- Exceptions of ordinary sinks; every event of ledger sinks.
 create table outbox.delivery (

@@ -16,6 +16,23 @@ begin
     from pg_catalog.pg_database d where d.datname = current_database();
 end $$;
 
+-- The same, asked once a session: a server that may write keeps its identity and its timeline until it is started again.
+-- A fifth of what a small step costs.
+create function outbox.known_identity(out system_identifier bigint, out database oid, out timeline integer)
+language plpgsql as $$
+declare
+  known text[] := string_to_array(nullif(current_setting('outbox.identity', true), ''), ' ', '-');
+begin
+  if known is null then
+    select i.* into system_identifier, database, timeline from outbox.identity() i;
+    perform set_config('outbox.identity', concat_ws(' ', coalesce(system_identifier::text, '-'), database, timeline), false);
+  else
+    system_identifier := known[1];
+    database := known[2];
+    timeline := known[3];
+  end if;
+end $$;
+
 -- Refuses where a step could number wrongly: another isolation level, a standby, a sequence that hands out ids in blocks.
 create function outbox.assert_sequencer() returns void
 language plpgsql as $$
@@ -79,7 +96,7 @@ begin
                     select b.* from outbox.event b where b.xid = any (late)) w
                    where w.id + 0 > fenced and (w.not_before is null or w.not_before <= due)
                    order by w.id limit piece) e
-          offset 0) h  -- hashed once, after the limit
+           order by e.id offset 0) h  -- hashed once, after the limit; the order is told on, or all would be sorted again
     left join outbox.kind k on k.type = h.type and k.aggregate_type = h.aggregate_type;
   get diagnostics numbered = row_count;
   if numbered = piece then
@@ -100,7 +117,7 @@ begin
                    where w.id > reached and (w.not_before is null or w.not_before <= due)
                      and pg_visible_in_snapshot(w.xid, upper) and not pg_visible_in_snapshot(w.xid, lower)
                    order by w.id limit piece) e
-          offset 0) h
+           order by e.id offset 0) h
     left join outbox.kind k on k.type = h.type and k.aggregate_type = h.aggregate_type;
   get diagnostics numbered = row_count;
   if numbered = piece then
@@ -214,7 +231,7 @@ begin
   -- Lock first, then look, in separate statements: a snapshot taken with the lock may be older than what it protects.
   select * into last from outbox.step order by id desc limit 1;
   select * into setting from outbox.setting;
-  select * into me from outbox.identity();
+  select * into me from outbox.known_identity();
   select pg_current_snapshot() into cur;
   perform outbox.assert_same_database(last, me.system_identifier, me.database, cur);
 

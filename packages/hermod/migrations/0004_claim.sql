@@ -288,37 +288,32 @@ return case when version = 1 and mark is null and names is null and key is null 
   else concat_ws(E'\x1f', '+' || pos, id, kind, coalesce(date_part('epoch', created_at)::text, ''), coalesce(aggregate_id, ''),
     coalesce(version::text, ''), coalesce(mark, ''), coalesce(translate(names, E'\x1e\x1f', ''), ''), coalesce(key, ''), coalesce(headers::text, '')) end;
 
--- The next events of the lanes, one row a lane (and one more for its retries that are due). Heads and payloads are lists
--- separated by U+001E: thousands of rows of a dozen columns cost both sides more than the events themselves.
--- `through` says how far the lane was scanned (null: only as far as its last event). No row at all: the subscription is
--- paused, held or outdated.
+-- The next events of the lanes, one row for each that has some (and one more for its retries that are due). Heads and
+-- payloads are lists separated by U+001E: thousands of rows of a dozen columns cost both sides more than the events
+-- themselves. `through` says how far the lane was scanned (null: only as far as its last event). The first row names no
+-- lane: the subscription may be read. No row at all: it is paused, held or outdated.
 create function outbox.read(
-  sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean)
+  sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean,
+  filled boolean[] default null)   -- lanes whose last read met a limit
 returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
-  s         outbox.subscription;
-  now       timestamptz := outbox.clock();
-  marked    boolean;
-  budget    integer;
-  budget_b  bigint := greatest(1, bytes_max / cardinality(lanes));
-  rows_max  integer;
-  used      integer := 0;
-  got       integer;
-  head      bigint;
-  kinds     smallint[];
-  filter_at bigint;
-  f         record;
-  busy      boolean[];
-  last      bigint;
-  total_b   bigint;
+  s      outbox.subscription;
+  now    timestamptz := outbox.clock();
+  marked boolean;
+  used   integer := 0;
+  got    integer;
+  head   bigint;
+  f      record;
+  kinds  smallint[];
 begin
   select * into s from outbox.subscription where name = sub;
   if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing) then
     return;
   end if;
+  return next;
   if s.mode <> 'dry-run' and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes) and d.next_attempt_at <= now) then
     due := true;
     for lane, got, heads, payloads in
@@ -330,97 +325,113 @@ begin
     end loop;
   end if;
   if s.ledger and s.mode <> 'dry-run' then
-    return query select l, false, null::bigint, null::text, null::text, null::smallint from unnest(lanes) l;
     return;
   end if;
   -- Nothing beyond this head is read: kinds are looked up after it, so a pair numbered for the first time is among them.
   head := coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0);
   marked := (s.ordered or s.coalesced) and s.mode <> 'dry-run'
     and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes) and d.state in ('retrying', 'dead'));
-  due := false;
-  -- A lane without news costs one probe of its index; where a filter changes ahead, every lane has to be looked at.
-  busy := array(
-    select s.lanes = 1 or exists (select from outbox.log l where l.lane = u.lane and l.pos > u.after and l.pos <= head)
-           or exists (select from outbox.filter n where n.subscription = sub and n.from_pos > u.after and n.from_pos <= head)
-      from unnest(lanes, after) with ordinality as u(lane, after, n) order by u.n);
-  for i in 1 .. cardinality(lanes) loop
-    lane := lanes[i];
-    if not busy[i] then
-      through := null;
-      heads := null;
-      payloads := null;
-      kind_max := null;
-      return next;
-      continue;
-    end if;
-    budget := greatest(1, (count_max - used) / (cardinality(lanes) - i + 1));
-    select c.from_pos, c.types, c.aggregates,
-           least(head, (select min(n.from_pos) from outbox.filter n where n.subscription = sub and n.from_pos > after[i])) as until,
-           exists (select from outbox.filter n where n.subscription = sub and n.from_pos > after[i] and n.from_pos <= head) as ends into f
-      from outbox.filter c where c.subscription = sub and c.from_pos <= after[i] order by c.from_pos desc limit 1;
-    if filter_at is distinct from f.from_pos then
-      kinds := outbox.kinds(f.types, f.aggregates);
-      filter_at := f.from_pos;
-    end if;
-    rows_max := case when kinds is null then budget else scan_max end;
+  -- Lanes that stand under the same filter are read together: mostly all of them.
+  for f in
+    select c.types, c.aggregates, least(head, c.next) as until, coalesce(c.next <= head, false) as ends, u.*
+      from (select x.types, x.aggregates, x.from_pos, lead(x.from_pos) over (order by x.from_pos) as next
+              from outbox.filter x where x.subscription = sub) c
+     cross join lateral (
+       select array_agg(w.lane) as lanes, array_agg(w.after) as after, array_agg(coalesce(w.filled, false)) as filled, count(*)::integer as number
+         from unnest(read.lanes, read.after, read.filled) as w(lane, after, filled)
+        where w.after >= c.from_pos and (c.next is null or w.after < c.next)) u
+     where u.number > 0
+  loop
+    kinds := outbox.kinds(f.types, f.aggregates);
     if s.lanes > 1 then
-      -- Streams from the index into the answer, in order of position: an event's payload is copied once.
-      -- The common case is written out: a call of head() for each event would cost more than all the rest.
-      select count(*), max(z.pos), max(z.before + z.bytes), max(z.kind), string_agg(
-               case when z.version = 1 and z.kind <> 0 and z.key is null and z.headers is null and m.mark is null
-                    then concat_ws(E'\x1f', z.pos, z.event_id, z.kind, date_part('epoch', z.created_at), z.aggregate_id)
-                    else outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
-                      case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case when m.mark is distinct from 'held' then z.headers end) end, E'\x1e'),
-             string_agg(case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end, E'\x1e')
-        into got, last, total_b, kind_max, heads, payloads
-        from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload, e.bytes,
-                     sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
-                from (select c.pos, c.event_id, c.kind
-                        from (select l.pos, l.event_id, l.kind from outbox.log l
-                               where l.lane = lanes[i] and l.pos > after[i] and l.pos <= f.until order by l.pos limit rows_max) c
-                       where kinds is null or c.kind = any (kinds) limit budget) g
-                left join outbox.event e on e.id = g.event_id) z
-       cross join lateral (select case when marked then outbox.mark(s, lanes[i], z.aggregate_type, z.aggregate_id) end as mark) m
-       where coalesce(z.before, 0) < budget_b;
+      return query select * from outbox.read_lanes(s, f.lanes, f.after, f.filled, f.until, f.ends, kinds,
+        (count_max - used) * f.number / cardinality(lanes), bytes_max * f.number / cardinality(lanes), scan_max, marked);
     else
-      select count(*), max(r.kind), string_agg(r.head, E'\x1e'), string_agg(r.payload, E'\x1e') into got, kind_max, heads, payloads
-        from outbox.read_single(s, after[i], f.until, rows_max, kinds, budget, budget_b, marked) r;
+      return query select * from outbox.read_single(s, f.after[1], f.until, f.ends, kinds, greatest(1, count_max - used), bytes_max, scan_max, marked);
     end if;
-    used := used + got;
-    through := null;
-    if got < budget and kinds is null and s.lanes > 1 and not f.ends and total_b < budget_b then
-      -- Everything matches and no limit was met: what was found is what there is.
-      through := last;
-    elsif got < budget then
-      select case when got < least(c.matched, budget) then null
-                  when f.ends and not exists (select from outbox.scan(s.lanes = 1, lanes[i], coalesce(c.last, after[i]), f.until, 1))
-                  then f.until else c.last end into through
-        from (select count(*) filter (where kinds is null or g.kind = any (kinds)) as matched, max(g.pos) as last
-                from outbox.scan(s.lanes = 1, lanes[i], after[i], f.until, rows_max) g) c;
-    end if;
-    return next;
   end loop;
 end $$;
 
+-- Several lanes under one filter, each with its share of the limits: lanes that were full get what the others leave.
+-- Streams from the index into the answer, in order of position: an event's payload is copied once. Written into its caller
+-- by the planner, as it must be.
+create function outbox.read_lanes(
+  s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[],
+  count_max integer, bytes_max bigint, scan_max integer, marked boolean)
+returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+language sql stable as $$
+  select b.lane, false,
+         -- Everything matches and no limit was met: what was found is what there is.
+         case when r.got < b.budget and kinds is null and not ends and r.bytes < b.bytes then r.last
+              when r.got < b.budget then (
+                select case when r.got < least(c.matched, b.budget) then null
+                            when ends and not exists (select from outbox.scan(false, b.lane, coalesce(c.last, b.after), until, 1))
+                            then until else c.last end
+                  from (select count(*) filter (where kinds is null or g.kind = any (kinds)) as matched, max(g.pos) as last
+                          from outbox.scan(false, b.lane, b.after, until, case when kinds is null then b.budget else scan_max end) g) c) end,
+         r.heads, r.payloads, r.kind_max
+    from (select w.lane, w.after, greatest(1, bytes_max / w.number) as bytes, greatest(1,
+                 case when w.full = 0 or w.full = w.number then count_max / w.number
+                      when w.filled then (count_max - (w.number - w.full) * greatest(1, count_max / (4 * w.number))) / w.full
+                      else count_max / (4 * w.number) end)::integer as budget
+            from (select u.*, count(*) over () as number, count(*) filter (where u.filled) over () as full
+                    from unnest(lanes, after, filled) as u(lane, after, filled)
+                   -- A lane without news costs one probe; where a filter ends, every lane has to be looked at.
+                   where ends or exists (select from outbox.log l where l.lane = u.lane and l.pos > u.after and l.pos <= until)) w) b
+   cross join lateral (
+     -- The common case is written out: a call of head() for each event would cost more than all the rest.
+     select count(*) as got, max(z.pos) as last, max(z.before + z.bytes) as bytes, max(z.kind) as kind_max, string_agg(
+              case when z.version = 1 and z.kind <> 0 and z.key is null and z.headers is null and m.mark is null
+                   then concat_ws(E'\x1f', z.pos, z.event_id, z.kind, date_part('epoch', z.created_at), z.aggregate_id)
+                   else outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
+                     case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case when m.mark is distinct from 'held' then z.headers end) end, E'\x1e') as heads,
+            string_agg(case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end, E'\x1e') as payloads
+       from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload, e.bytes,
+                    sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
+               from (select c.pos, c.event_id, c.kind
+                       from (select l.pos, l.event_id, l.kind from outbox.log l
+                              where l.lane = b.lane and l.pos > b.after and l.pos <= until order by l.pos
+                              limit case when kinds is null then b.budget else scan_max end) c
+                      where kinds is null or c.kind = any (kinds) order by c.pos limit b.budget) g
+               left join outbox.event e on e.id = g.event_id) z
+      cross join lateral (select case when marked then outbox.mark(s, b.lane, z.aggregate_type, z.aggregate_id) end as mark) m
+      where coalesce(z.before, 0) < b.bytes) r
+$$;
+
 -- The same for a subscription with a single lane, which reads all lanes of the log by position.
 create function outbox.read_single(
-  s outbox.subscription, after bigint, until bigint, rows_max integer, kinds smallint[], budget integer, budget_b bigint, marked boolean)
-returns table (kind smallint, head text, payload text)
-language sql
+  s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint, scan_max integer, marked boolean)
+returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
-  select z.kind, outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
-           case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case when m.mark is distinct from 'held' then z.headers end),
-         case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end
-    from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
-                 sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
-            from (select c.* from outbox.scan(true, 0::smallint, after, until, rows_max) c
-                   where kinds is null or c.kind = any (kinds) order by c.pos limit budget) g
-            left join outbox.event e on e.id = g.event_id) z
-   cross join lateral (select case when marked then outbox.mark(s, 0::smallint, z.aggregate_type, z.aggregate_id) end as mark) m
-   where coalesce(z.before, 0) < budget_b
-   order by z.pos
-$$;
+declare
+  rows_max integer := case when kinds is null then budget else scan_max end;
+  got      integer;
+begin
+  lane := 0;
+  due := false;
+  select count(*), max(r.kind), string_agg(r.head, E'\x1e'), string_agg(r.payload, E'\x1e') into got, kind_max, heads, payloads
+    from (select z.kind, outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
+                   case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case when m.mark is distinct from 'held' then z.headers end) as head,
+                 case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end as payload
+            from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
+                         sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
+                    from (select c.* from outbox.scan(true, 0::smallint, after, until, rows_max) c
+                           where kinds is null or c.kind = any (kinds) order by c.pos limit budget) g
+                    left join outbox.event e on e.id = g.event_id) z
+           cross join lateral (select case when marked then outbox.mark(s, 0::smallint, z.aggregate_type, z.aggregate_id) end as mark) m
+           where coalesce(z.before, 0) < bytes_max
+           order by z.pos) r;
+  if got < budget then
+    select case when got < least(c.matched, budget) then null
+                when ends and not exists (select from outbox.scan(true, 0::smallint, coalesce(c.last, after), until, 1))
+                then until else c.last end into through
+      from (select count(*) filter (where kinds is null or g.kind = any (kinds)) as matched, max(g.pos) as last
+              from outbox.scan(true, 0::smallint, after, until, rows_max) g) c;
+  end if;
+  return next;
+end $$;
 
 -- Deliveries that are due again, and the pending ones of a ledger.
 create function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamptz)

@@ -248,6 +248,27 @@ begin
   end if;
 end $$;
 
+-- A step, a settle and a read in one transaction: what committed is numbered (`piece` rows at most; null: no step), what was
+-- delivered is settled (`batch`; null: nothing), what comes next is read. The step comes first, before anything is written.
+-- part: 'step', its text in heads; 'settled', a lane; 'read', a row of outbox.read.
+create function outbox.turn(
+  piece integer, who text, batch json, sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer,
+  probing boolean, filled boolean[])
+returns table (part text, lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+language plpgsql as $$
+begin
+  if piece is not null then
+    return query
+      select 'step', null::smallint, null::boolean, null::bigint,
+             concat_ws(' ', s.numbered, s.head, s.more, s.new_epoch, array_to_string(s.lanes, ','), array_to_string(s.kinds, ',')), null::text, null::smallint
+        from outbox.sequence(piece) s;
+  end if;
+  if batch is not null then
+    return query select 'settled', l, null::boolean, null::bigint, null::text, null::text, null::smallint from outbox.settle(sub, rev, who, batch) l;
+  end if;
+  return query select 'read', r.* from outbox.read(sub, rev, turn.lanes, after, count_max, bytes_max, scan_max, probing, filled) r;
+end $$;
+
 -- The breaker: nothing is sent until `probe_at`; then one worker at a time may try.
 --   closed ──hold──▶ held ──probe (one wins)──▶ trying ──recover──▶ closed
 --                     ▲                            │

@@ -18,6 +18,7 @@ import { crashBeforeDelivery } from '../../../packages/hermod/test/interleavings
 import { outage, probeRace } from '../../../packages/hermod/test/interleavings/cases/outage.ts'
 import { failureTwoBatchesAgo } from '../../../packages/hermod/test/interleavings/cases/pipeline.ts'
 import { politeStop } from '../../../packages/hermod/test/interleavings/cases/stopping.ts'
+import { turnTakenOver } from '../../../packages/hermod/test/interleavings/cases/turning.ts'
 import type { Sabotage } from '../sabotage.ts'
 
 export const sabotages: readonly Sabotage[] = [
@@ -56,19 +57,37 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'src/worker/loop.ts',
+        find: 'import { settlement } from',
+        replace: 'import { settle, settlement } from',
+      },
+      {
+        file: 'src/worker/loop.ts',
         find: 'const sent = this.#sending.send(round)',
         replace: `for (const { lane, from, read: found } of batches) {
       const early = { ...found, fence: lane.fence, from }
       const all = new Map(found.fresh.map((entry) => [entry, { outcome: 'delivered' } as Outcome]))
       const one = settlement(this.#station.subscription, early, all, () => 0)
       const call = { startedAgoMs: 0, durationMs: 0, worker: '', rehearsed: false }
-      await settle(this.#station.db, this.#station.subscription, this.#station.owner, [one], call)
+      await settle(this.#station.db, this.#station.subscription, this.#station.owner, { lanes: [one], call })
     }
     const sent = this.#sending.send(round)`,
       },
     ],
     caughtBy: crashBeforeDelivery,
     red: /lost by a crash during delivery/,
+  },
+  {
+    name: 'read-beside-refusal',
+    says: 'what was read is sent although the settle in the same statement was refused',
+    patches: [
+      {
+        file: 'src/worker/loop.ts',
+        find: 'if (this.#settling.doubt) return true',
+        replace: 'this.#settling.doubt = false',
+      },
+    ],
+    caughtBy: turnTakenOver,
+    red: /read beside a refused settle/,
   },
   {
     name: 'skip-failure',

@@ -2,7 +2,7 @@
  * claim: lease free lanes that have work, and read the next events of the lanes held. Leases run by
  * the database's clock; an idle claim writes nothing.
  */
-import { type Database, select, selectArrays } from '../database.ts'
+import { type Database, type Param, select, selectArrays } from '../database.ts'
 import type { EventDefinitions } from '../define-events.ts'
 import { DeliveredEvent, type DeliveredEventFields } from '../delivered-event.ts'
 import type { EntryOutcome, Result } from './result.ts'
@@ -10,7 +10,7 @@ import type { EntryOutcome, Result } from './result.ts'
 const CLAIM = `select lane::text, fence::text, pos::text, expired::text from outbox.claim($1, $2, $3, $4, $5)`
 
 const READ = `select lane, due, through, heads, payloads, kind_max
-  from outbox.read($1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8)`
+  from outbox.read($1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8, $9::boolean[])`
 
 /** Rows of the log looked at per lane and read when the filter matches few of them. */
 export const scanRows = 10_000
@@ -76,17 +76,27 @@ export interface ReadLimits {
 /** Names of the small codes in the log; they never change. */
 export type Kinds = Map<string, readonly [type: string, aggregateType: string]>
 
+/** What is read, and how its rows become events. */
+export interface Reader {
+  readonly subscription: { readonly name: string; readonly revision: number }
+  readonly lanes: readonly {
+    readonly lane: number
+    readonly after: bigint
+    readonly full: boolean
+  }[]
+  readonly limits: ReadLimits
+  readonly kinds: Kinds
+  readonly definitions: EventDefinitions | undefined
+  listens(type: string, aggregateType: string): boolean
+}
+
 /** Undefined: the subscription is paused, held or has a newer revision. */
-export async function read(
-  db: Database,
-  subscription: { readonly name: string; readonly revision: number },
-  lanes: readonly { readonly lane: number; readonly after: bigint }[],
-  limits: ReadLimits,
-  kinds: Kinds,
-  definitions: EventDefinitions | undefined,
-  listens: (type: string, aggregateType: string) => boolean,
-): Promise<LaneRead[] | undefined> {
-  const rows = await selectArrays(db, READ, [
+export async function read(db: Database, reader: Reader): Promise<LaneRead[] | undefined> {
+  return readOf(db, await selectArrays(db, READ, readValues(reader)), reader)
+}
+
+export function readValues({ subscription, lanes, limits }: Reader): Param[] {
+  return [
     subscription.name,
     subscription.revision,
     lanes.map(({ lane }) => lane),
@@ -95,22 +105,26 @@ export async function read(
     limits.bytes,
     scanRows,
     limits.probing,
-  ])
+    lanes.map(({ full }) => full),
+  ]
+}
+
+/** The rows of outbox.read, put together by lane. */
+export async function readOf(
+  db: Database,
+  rows: readonly (string | null)[][],
+  { lanes, kinds, definitions, listens }: Reader,
+): Promise<LaneRead[] | undefined> {
   if (rows.length === 0) return undefined
   const newest = Math.max(...rows.map((row) => Number(row[5] ?? 0)))
   if (newest > kinds.size) await learnKinds(db, kinds)
   return lanes.map(({ lane, after }) => {
     const mine = rows.filter((row) => row[0] === String(lane))
-    const entries = (due: 't' | 'f') =>
-      entriesOf(
-        mine.find((row) => row[1] === due),
-        lane,
-        kinds,
-        definitions,
-        listens,
-      )
-    const fresh = entries('f')
-    return laneRead(lane, after, mine.find((row) => row[1] === 'f')?.[2], fresh, entries('t').kept)
+    const entries = (row: (string | null)[] | undefined) =>
+      entriesOf(row, lane, kinds, definitions, listens)
+    const fresh = mine.find((row) => row[1] === 'f')
+    const due = mine.find((row) => row[1] === 't')
+    return laneRead(lane, after, fresh?.[2], entries(fresh), entries(due).kept)
   })
 }
 

@@ -9,8 +9,8 @@ export const pieceRows = 10_000
 /** The first piece of a backlog: delivery starts early. */
 export const firstPieceRows = 2_000
 
-const SEQUENCE = `select numbered::text, head::text, more::text, new_epoch::text,
-  array_to_string(lanes, ',') as lanes, array_to_string(kinds, ',') as kinds from outbox.sequence($1)`
+const SEQUENCE = `select concat_ws(' ', numbered, head, more, new_epoch, array_to_string(lanes, ','),
+  array_to_string(kinds, ',')) as step from outbox.sequence($1)`
 
 export interface Step {
   readonly numbered: number
@@ -33,13 +33,18 @@ export interface News {
 /** Undefined: another session is at it. */
 export async function sequence(db: Database, rows: number = pieceRows): Promise<Step | undefined> {
   const [row] = await select(db, SEQUENCE, [rows])
-  if (row === undefined) return undefined
+  return row === undefined ? undefined : stepOf(row.step as string)
+}
+
+/** As outbox.turn writes it, too: numbered head more new_epoch [lanes kinds]. */
+export function stepOf(text: string): Step {
+  const [numbered, head, more, newEpoch, lanes, kinds] = text.split(' ')
   return {
-    numbered: Number(row.numbered),
-    head: BigInt(row.head ?? 0),
-    more: row.more === 'true',
-    newEpoch: row.new_epoch === 'true',
-    news: row.lanes ? { lanes: numbers(row.lanes), kinds: numbers(row.kinds ?? '') } : undefined,
+    numbered: Number(numbered),
+    head: BigInt(head ?? 0),
+    more: more === 't',
+    newEpoch: newEpoch === 't',
+    news: lanes ? { lanes: numbers(lanes), kinds: numbers(kinds ?? '') } : undefined,
   }
 }
 

@@ -216,16 +216,26 @@ export function aggregateKey({ event }: Entry): string {
   return `${event.aggregateType}/${event.aggregateId}`
 }
 
+export interface SettledBatch {
+  readonly lanes: readonly Settlement[]
+  readonly call: Call
+}
+
 /** The lanes that were settled. */
 export async function settle(
   db: Database,
   subscription: ResolvedSubscription,
   owner: string,
-  lanes: readonly Settlement[],
-  call: Call,
+  batch: SettledBatch,
 ): Promise<Set<number>> {
+  const { name, revision } = subscription
+  const rows = await select(db, SETTLE, [name, revision, owner, batchText(batch)])
+  return new Set(rows.map((row) => Number(row.lane)))
+}
+
+export function batchText({ lanes, call }: SettledBatch): string {
   const failed = lanes.reduce((sum, lane) => sum + lane.failed, 0)
-  const batch = {
+  return JSON.stringify({
     lanes: lanes.map((lane) => ({ ...lane, ...text(lane), beyond: undefined })),
     rehearsed: call.rehearsed,
     call: {
@@ -234,14 +244,7 @@ export async function settle(
       worker: call.worker,
       outcome: failed > 0 ? 'failed' : 'delivered',
     },
-  }
-  const rows = await select(db, SETTLE, [
-    subscription.name,
-    subscription.revision,
-    owner,
-    JSON.stringify(batch),
-  ])
-  return new Set(rows.map((row) => Number(row.lane)))
+  })
 }
 
 /** JSON has no 64-bit numbers. */

@@ -6,11 +6,15 @@
  *        read n+1                 read n+2
  *   ────deliver n────┐   ────deliver n+1────┐
  *                    └─settle n             └─settle n+1
+ *
+ * Where a read meets no limit there is nothing to read ahead: then the next read takes the settle
+ * along, and a step of the numbering, in one statement (flow/turn.ts).
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { isConnectionError } from '../database.ts'
+import { HermodError } from '../errors.ts'
 import { Result } from '../flow/result.ts'
-import { type Settlement, settle, settlement } from '../flow/settle.ts'
+import { settlement } from '../flow/settle.ts'
 import { notify } from '../telemetry.ts'
 import {
   aftermath,
@@ -29,9 +33,9 @@ import { Leases } from './leases.ts'
 import { Parking } from './parking.ts'
 import { Reading } from './reading.ts'
 import { Replaying } from './replaying.ts'
-import { tellRetries } from './report.ts'
 import { nextDelayMs } from './retry.ts'
 import { Sending } from './sending.ts'
+import { batchOf, Settling } from './settling.ts'
 import type { Station } from './station.ts'
 import { Wake } from './wake.ts'
 
@@ -46,11 +50,13 @@ export class Loop {
   readonly #reading: Reading
   readonly #sending: Sending
   readonly #replaying: Replaying
-  #settling: Promise<void> = Promise.resolve()
+  readonly #settling: Settling
   #next: Promise<Batch[] | undefined> | undefined
-  #doubt = false
   /** The last read of all lanes met no limit: more comes with the next news. */
   #sated = false
+  /** Nothing is under way: it waits for news, or until enough has come together for a round. */
+  #resting = false
+  #running = false
   #stopping = false
   #nothingToProbe = false
   #errorsInRow = 0
@@ -63,6 +69,7 @@ export class Loop {
     this.#parking = poller && new Parking(station, poller, () => this.#wake.wake())
     this.#reading = new Reading(station, this.#leases)
     this.#sending = new Sending(station, this.#leases, this.#parking)
+    this.#settling = new Settling(station)
     const wake = () => this.#wake.wake()
     this.#replaying = new Replaying(station, this.#leases, this.#sending, this.#breaker, wake)
   }
@@ -84,9 +91,17 @@ export class Loop {
     this.#wake.wake()
   }
 
+  /** About to read, now that it is asked: it would take a step along. */
+  carry(): boolean {
+    if (!this.#resting || !this.#mayTakeAlong) return false
+    this.#wake.wake()
+    return true
+  }
+
   /** Until stopped; then lanes are given back. */
   async run(): Promise<void> {
     const keeper = setInterval(() => this.#leases.keep().catch(() => {}), this.#station.leaseMs / 6)
+    this.#running = true
     try {
       while (!this.#stopping) {
         const seen = this.#wake.count
@@ -97,10 +112,13 @@ export class Loop {
         if (!worked) await this.#rest(seen, pollMs)
         if (!worked || !this.#sated || this.#next !== undefined) continue
         // What comes while this round's time passes again is one round: half of the machine at most.
+        this.#resting = true
         await pause(Math.min(busyPollMs, performance.now() - startedMs))
-        await this.#rest(seen, busyPollMs)
+        this.#resting = false
+        if (!this.#settling.waits) await this.#rest(seen, busyPollMs)
       }
     } finally {
+      this.#running = false
       await this.end().finally(() => clearInterval(keeper))
     }
   }
@@ -109,7 +127,7 @@ export class Loop {
   async end(): Promise<void> {
     await this.#next?.catch(() => {})
     this.#next = undefined
-    await this.#settling
+    await this.#settling.all()
     await this.#replaying.end()
     await this.#endParked()
     this.#reading.end()
@@ -119,13 +137,15 @@ export class Loop {
   /** Rounds until there is nothing to do; true if there was something. */
   async turnUntilIdle(untilMs: number): Promise<boolean> {
     let worked = false
+    this.#running = true
     while (performance.now() < untilMs) {
       const seen = this.#wake.count
       if (await this.turn()) worked = true
       else if (await this.#parked(seen, untilMs - performance.now())) continue
       else if (!(await this.#more())) break
     }
-    await this.#settling
+    this.#running = false
+    await this.#settling.all()
     return worked
   }
 
@@ -160,23 +180,23 @@ export class Loop {
       const free = this.#reading.lanes
       const batches = back.round.batches.filter(({ lane }) => free.includes(lane))
       if (batches.length > 0) await this.#finish({ ...back.round, batches }, back.result)
-      await this.#settling
+      await this.#settling.all()
       for (const { lane } of batches) lane.rewind()
     }
     return landed
   }
 
   async #more(): Promise<boolean> {
-    await this.#settling
+    await this.#settling.all()
     const { mode, outdated, held } = this.#station.state()
-    return mode !== 'paused' && !outdated && !held && !this.#doubt && this.#leases.more()
+    return mode !== 'paused' && !outdated && !held && !this.#settling.doubt && this.#leases.more()
   }
 
   /** One round. False: there was nothing to do. */
   async turn(): Promise<boolean> {
     this.#replaying.round()
-    if (this.#next === undefined) await this.#settling
-    if (this.#doubt) await this.#askAgain()
+    if (this.#next === undefined && !this.#mayTakeAlong) await this.#settling.all()
+    if (this.#settling.doubt) await this.#askAgain()
     if (this.#parking !== undefined && (await this.#land())) return true
     const state = this.#station.state()
     if (state.mode === 'paused' || state.outdated) {
@@ -194,13 +214,48 @@ export class Loop {
     }
     if (this.#reading.lanes.length === 0 || this.#stopping) return false
     if (state.held) return this.#probe(state.probeAtMs)
-    const batches = await (this.#next ?? this.#reading.read(false))
+    const batches = await (this.#next ?? this.#read())
     this.#next = undefined
+    // What was settled along with it was refused: where we are is asked first.
+    if (this.#settling.doubt) return true
     if (batches === undefined) {
       await this.#station.refresh()
       return false
     }
     return !this.#stopping && this.#process(batches)
+  }
+
+  /** The next statement may hold more than a read: all is well, no lane is to change hands. */
+  get #mayTakeAlong(): boolean {
+    const { mode, outdated, held } = this.#station.state()
+    if (!this.#running || this.#stopping || this.#settling.doubt) return false
+    if (mode === 'paused' || outdated || held || this.#station.subscription.ledger) return false
+    if (this.#parking !== undefined || this.#replaying.open || this.#leases.unbalanced) return false
+    return this.#leases.lanes.length > 0 && !this.#reading.spent
+  }
+
+  /** What comes next; what is to be settled and numbered goes with it. */
+  async #read(): Promise<Batch[] | undefined> {
+    const kept = this.#settling.take()
+    const step = this.#mayTakeAlong ? this.#station.lendStep(this) : undefined
+    if (kept === undefined && step === undefined) return this.#reading.read(false)
+    const batch = kept && batchOf(kept, this.#station.workerName)
+    try {
+      const turned = await this.#reading.turn({ step: step?.rows, batch })
+      step?.ended(turned.step)
+      if (kept !== undefined) this.#settling.landed(kept, turned.settled)
+      return turned.batches
+    } catch (error) {
+      step?.failed(error)
+      // The numbering refuses, and nothing of this happened: the rest goes without it.
+      if (step !== undefined && error instanceof HermodError) {
+        this.#settling.keep(kept)
+        return this.#read()
+      }
+      if (kept === undefined) throw error
+      this.#settling.lost(error)
+      return []
+    }
   }
 
   /** After a lost answer or a refused settle nothing is assumed: the database says where we are. */
@@ -212,14 +267,14 @@ export class Loop {
     await this.#leases.releaseForgotten()
     // A refusal may mean another mode or revision than we think.
     await this.#station.refresh()
-    this.#doubt = false
+    this.#settling.doubt = false
   }
 
   /** Drops what was read ahead. */
   async #forget(): Promise<void> {
     await this.#next?.catch(() => {})
     this.#next = undefined
-    await this.#settling
+    await this.#settling.all()
     for (const lane of this.#leases.lanes) lane.rewind()
   }
 
@@ -294,43 +349,18 @@ export class Loop {
       const settled = settlement(subscription, { ...found, fence: lane.fence, from }, result, delay)
       return counts === undefined ? settled : { ...settled, ...counts }
     })
-    await this.#settling
+    await this.#settling.all()
     const cut = batches.some(({ read: { through } }, index) => settlements[index]?.to !== through)
-    this.#settling = this.#settle(round, settlements)
-    if (cut || trouble !== undefined || this.#doubt) await this.#forget()
+    const well = !cut && trouble === undefined
+    const keep = well && this.#next === undefined && this.#mayTakeAlong
+    this.#settling.add({ round, lanes: settlements, endedMs: performance.now() }, keep)
+    if (!well || this.#settling.doubt) await this.#forget()
     const tried = counts !== undefined || entries.some((entry) => result.has(entry))
     this.#station.passes += passedIn(result)
     if (trouble !== undefined) await this.#troubled(trouble, entries.length)
     else if (tried) await this.#passed(entries.length)
     else await this.#breaker.unused()
     return trouble === undefined && (!cut || tried)
-  }
-
-  async #settle(round: Round, settlements: readonly Settlement[]): Promise<void> {
-    const { db, subscription, owner, workerName } = this.#station
-    const lanes = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
-    const writing = settlements.filter(
-      (lane) => lane.to > lane.from || lane.rows.length + lane.done.length + lane.held.length > 0,
-    )
-    for (const one of settlements)
-      if (!writing.includes(one)) lanes.get(one.lane)?.settled(one.to, one.beyond)
-    if (writing.length === 0) return
-    const elapsedMs = performance.now() - round.startedMs
-    const call = { startedAgoMs: elapsedMs, durationMs: elapsedMs, worker: workerName }
-    try {
-      const { rehearsed } = round
-      const settled = await settle(db, subscription, owner, writing, { ...call, rehearsed })
-      for (const one of writing) {
-        if (settled.has(one.lane)) lanes.get(one.lane)?.settled(one.to, one.beyond)
-        else this.#doubt = true
-        if (settled.has(one.lane)) tellRetries(this.#station, one)
-      }
-    } catch (error) {
-      // Its COMMIT may have happened: the lanes are read again, never assumed.
-      this.#doubt = true
-      const { name } = subscription
-      notify(this.#station.listener, 'error', { during: 'settle', error, subscription: name })
-    }
   }
 
   async #troubled(trouble: Parameters<Breaker['troubled']>[0], sent: number): Promise<void> {
@@ -347,7 +377,7 @@ export class Loop {
     const { rate, state } = this.#station
     const { held, probeAtMs } = state()
     await this.#safely(async () => {
-      await this.#settling
+      await this.#settling.all()
       // What was delivered beyond the cursor is known only here: lanes are kept during an outage.
       if (!held) await this.#leases.giveBackIdle()
       return true
@@ -356,7 +386,9 @@ export class Loop {
     const untilProbeMs = probing ? Math.max(5, probeAtMs - performance.now()) : pollMs
     const rateMs = this.#leases.lanes.length > 0 ? (rate?.waitMs() ?? 0) : 0
     const waitMs = Math.min(pollMs, untilProbeMs, rateMs > 0 ? rateMs : pollMs)
+    this.#resting = true
     await this.#replaying.meanwhile(this.#wake.wait(waitMs, seen))
+    this.#resting = false
   }
 
   /** An error of the database ends a round, never the loop. */
@@ -366,7 +398,7 @@ export class Loop {
       this.#errorsInRow = 0
       return result
     } catch (error) {
-      this.#doubt = true
+      this.#settling.doubt = true
       const { listener, subscription } = this.#station
       notify(listener, 'error', { during: 'deliver', error, subscription: subscription.name })
       const slow = isConnectionError(error) ? 100 : errorPauseMs

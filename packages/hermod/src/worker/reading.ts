@@ -2,8 +2,9 @@
  * What a claim loop reads next: of which lanes, and how much. A batch that failed comes back smaller,
  * down to one event of one lane; one that passed lets the next ones grow again.
  */
-import { read } from '../flow/claim.ts'
+import { type LaneRead, type Reader, read } from '../flow/claim.ts'
 import { enlist } from '../flow/ledger.ts'
+import { type Along, type Turned, turn } from '../flow/turn.ts'
 import type { Batch } from './batch.ts'
 import type { HeldLane } from './lane.ts'
 import type { Leases } from './leases.ts'
@@ -46,24 +47,43 @@ export class Reading {
     if (sent > 1 || sent >= this.#count) this.#count = Math.min(this.#countMax, this.#count * 4)
   }
 
+  /** The rate allows nothing now. */
+  get spent(): boolean {
+    return this.#allowance() === 0
+  }
+
   /** Undefined: the subscription is paused, held or has a newer revision. */
   async read(probing: boolean): Promise<Batch[] | undefined> {
-    const { db, subscription, turnstile, kinds, definitions, listens, owner } = this.#station
+    const { db, subscription, owner } = this.#station
     const lanes = this.#lanesToRead(probing)
     const count = probing ? 1 : this.#allowance()
     if (count === 0) return []
-    const asked = lanes.map((lane) => ({ lane: lane.lane, after: lane.ahead }))
-    const limits = { count, bytes: subscription.batch.bytes, probing }
     if (subscription.ledger && !probing) await enlist(db, subscription, owner, lanes, count)
-    const reads = await turnstile.through(subscription.priority, () =>
-      read(db, subscription, asked, limits, kinds, definitions, listens),
-    )
-    return reads?.map((found, index) => {
-      const lane = lanes[index] as HeldLane
-      lane.full = found.more
-      lane.ahead = found.through
-      return { lane, from: (asked[index] as (typeof asked)[0]).after, read: found }
-    })
+    const reader = this.#reader(lanes, count, probing)
+    return batchesOf(lanes, reader, await this.#through(() => read(db, reader)))
+  }
+
+  /** The same, and in one statement with it a step and what is to be settled. */
+  async turn(along: Along): Promise<Turned & { readonly batches: Batch[] | undefined }> {
+    const { db, owner } = this.#station
+    const lanes = this.#lanesToRead(false)
+    const reader = this.#reader(lanes, this.#allowance(), false)
+    const turned = await this.#through(() => turn(db, owner, along, reader))
+    return { ...turned, batches: batchesOf(lanes, reader, turned.reads) }
+  }
+
+  #through<T>(work: () => Promise<T>): Promise<T> {
+    const { turnstile, subscription } = this.#station
+    return turnstile.through(subscription.priority, work)
+  }
+
+  #reader(lanes: readonly HeldLane[], count: number, probing: boolean): Reader {
+    const { subscription, kinds, definitions, listens } = this.#station
+    return {
+      ...{ subscription, kinds, definitions, listens },
+      lanes: lanes.map(({ lane, ahead, full }) => ({ lane, after: ahead, full })),
+      limits: { count, bytes: subscription.batch.bytes, probing },
+    }
   }
 
   #lanesToRead(probing: boolean): HeldLane[] {
@@ -71,8 +91,7 @@ export class Reading {
     const first = this.#turns++ % lanes.length
     if (probing) return [...lanes.slice(first), ...lanes.slice(0, first)]
     if (this.single) return lanes.slice(first, first + 1)
-    // Lanes that were full come last: they get what the others leave.
-    return [...lanes].sort((a, b) => Number(a.full) - Number(b.full))
+    return lanes
   }
 
   /** How many events the next read may bring. */
@@ -87,4 +106,18 @@ export class Reading {
   end(): void {
     this.#station.rate?.share(this, 0)
   }
+}
+
+function batchesOf(
+  lanes: readonly HeldLane[],
+  { lanes: asked }: Reader,
+  reads: readonly LaneRead[] | undefined,
+): Batch[] | undefined {
+  return reads?.map((found, index) => {
+    const lane = lanes[index] as HeldLane
+    const { after: from } = asked[index] as (typeof asked)[0]
+    lane.full = found.more
+    lane.ahead = found.through
+    return { lane, from, read: found }
+  })
 }

@@ -7,8 +7,9 @@ import { type Database, isConnectionError } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { firstPieceRows, type News, pieceRows, type Step, sequence } from '../flow/sequence.ts'
 import { type Listener, notify } from '../telemetry.ts'
+import type { Loop } from './loop.ts'
 import { tell } from './news.ts'
-import type { Wake } from './wake.ts'
+import { Wake } from './wake.ts'
 
 export interface SequencerOptions {
   readonly db: Database
@@ -17,45 +18,58 @@ export interface SequencerOptions {
   readonly wake: Wake
   readonly busyPollMs: number
   readonly pollMs: number
-  /** Called after a step that numbered something. */
-  numbered(news: News | undefined): void
+  /** Called after a step that numbered something; `by`: the loop whose read came right after it. */
+  numbered(news: News | undefined, by: Loop | undefined): void
+  /** Is there a loop that is about to read, and takes a step along? */
+  offer(): boolean
   /** Are there other workers to tell? */
   others(): boolean
 }
 
+/** A step that a loop takes along with its next read. */
+export interface LentStep {
+  readonly rows: number
+  ended(step: Step | undefined): void
+  failed(error: unknown): void
+}
+
 export class Sequencer {
   readonly #options: SequencerOptions
-  #stopping = false
+  #state: 'new' | 'running' | 'stopped' = 'new'
   #telling = false
   #untold = false
   #refusal: string | undefined
   #rows = firstPieceRows
+  /** The wake-up that the last step has answered. */
+  #seen = -1
+  #count = 0
+  #last: Step | undefined
+  #notBeforeMs = 0
+  #underway = false
+  readonly #ended = new Wake()
 
   constructor(options: SequencerOptions) {
     this.#options = options
   }
 
   stop(): void {
-    this.#stopping = true
+    this.#state = 'stopped'
   }
 
   async run(): Promise<void> {
     const { wake, busyPollMs, pollMs } = this.#options
     let idleMs = busyPollMs
-    while (!this.#stopping) {
-      const seen = wake.count
-      const startedMs = performance.now()
-      const step = await this.#step()
-      const tookMs = performance.now() - startedMs
+    if (this.#state === 'new') this.#state = 'running'
+    while (this.#running) {
+      const step = await this.#next()
       if (step?.more) continue
       if (step !== undefined && step.numbered > 0) {
-        // As long as the step took, whoever calls meanwhile: what commits in between is one step, and
-        // small steps never take more than half of the machine.
         idleMs = busyPollMs
-        await pause(Math.max(1, Math.min(busyPollMs, tookMs)))
+        await pause(Math.max(1, this.#notBeforeMs - performance.now()))
         // A single event has probably no follower yet: who commits one calls, or is found by the poll.
         if (step.numbered > 1) continue
       }
+      const seen = this.#seen
       await wake.wait(idleMs, seen)
       idleMs = seen === wake.count ? Math.min(pollMs, idleMs * 1.5) : busyPollMs
     }
@@ -71,31 +85,82 @@ export class Sequencer {
     }
   }
 
-  async #step(): Promise<Step | undefined> {
-    const { db, listener, numbered } = this.#options
-    const startedMs = performance.now()
+  /** For a loop that reads anyway. Undefined: nothing to number, or somebody is at it. */
+  lend(by: Loop): LentStep | undefined {
+    const free = this.#running && !this.#underway && this.#refusal === undefined
+    return free && this.#due ? this.#begin(by) : undefined
+  }
+
+  get #running(): boolean {
+    return this.#state === 'running'
+  }
+
+  /** Something may have committed since the last step, which was long enough ago. */
+  get #due(): boolean {
+    const followers = this.#last !== undefined && this.#last.numbered > 1
+    const called = this.#seen !== this.#options.wake.count
+    return (called || followers) && performance.now() >= this.#notBeforeMs
+  }
+
+  /** Offered to a loop that is about to read, else made here. */
+  async #next(): Promise<Step | undefined> {
+    const { busyPollMs, offer, db } = this.#options
+    const count = this.#count
+    const ended = this.#ended.count
+    if (this.#due && this.#refusal === undefined && offer())
+      await this.#ended.wait(busyPollMs, ended)
+    while (this.#underway) await this.#ended.wait(busyPollMs)
+    if (this.#count !== count || !this.#running) return this.#last
+    const own = this.#begin(undefined)
     try {
-      const step = await sequence(db, this.#rows)
-      this.#rows = step?.more ? Math.min(pieceRows, this.#rows * 2) : firstPieceRows
-      this.#refusal = undefined
-      if (step === undefined) return undefined
-      const durationMs = performance.now() - startedMs
-      notify(listener, 'step', {
-        numbered: step.numbered,
-        scheduled: 0,
-        durationMs,
-        position: step.head,
-      })
-      if (step.newEpoch) this.#tellEpoch(step)
-      if (step.numbered > 0) {
-        numbered(step.news)
-        this.#tellOthers(step.news)
-      }
-      return step
+      own.ended(await sequence(db, own.rows))
     } catch (error) {
-      await this.#failed(error)
-      return undefined
+      own.failed(error)
+      await this.#options.wake.wait(isConnectionError(error) ? 200 : 1_000)
     }
+    return this.#last
+  }
+
+  #begin(by: Loop | undefined): LentStep {
+    const startedMs = performance.now()
+    this.#underway = true
+    this.#seen = this.#options.wake.count
+    const end = (step: Step | undefined) => {
+      this.#last = step
+      this.#count++
+      this.#underway = false
+      this.#ended.wake()
+    }
+    return {
+      rows: this.#rows,
+      ended: (step) => {
+        this.#take(step, startedMs, by)
+        end(step)
+      },
+      failed: (error) => {
+        // Of a lent one the loop tells what went wrong; a refusal is the numbering's own.
+        if (by === undefined || error instanceof HermodError) this.#failed(error)
+        end(undefined)
+      },
+    }
+  }
+
+  #take(step: Step | undefined, startedMs: number, by: Loop | undefined): void {
+    const { listener, numbered, busyPollMs } = this.#options
+    this.#rows = step?.more ? Math.min(pieceRows, this.#rows * 2) : firstPieceRows
+    this.#refusal = undefined
+    const durationMs = performance.now() - startedMs
+    // As long as it took, whoever calls meanwhile: what commits in between is one step, and small
+    // steps never take more than half of the machine.
+    const gathers = step !== undefined && step.numbered > 0 && !step.more
+    this.#notBeforeMs = gathers ? performance.now() + Math.min(busyPollMs, durationMs) : 0
+    if (step === undefined) return
+    const { numbered: count, head: position } = step
+    notify(listener, 'step', { numbered: count, scheduled: 0, durationMs, position })
+    if (step.newEpoch) this.#tellEpoch(step)
+    if (count === 0) return
+    numbered(step.news, by)
+    this.#tellOthers(step.news)
   }
 
   #tellEpoch(step: Step): void {
@@ -121,13 +186,12 @@ export class Sequencer {
     })
   }
 
-  async #failed(error: unknown): Promise<void> {
-    const { listener, wake } = this.#options
+  #failed(error: unknown): void {
+    const { listener } = this.#options
     const code = error instanceof HermodError ? error.code : undefined
     // A refusal is told once, not at every poll.
     if (code === undefined || code !== this.#refusal)
       notify(listener, 'error', { during: 'step', error })
     this.#refusal = code
-    await wake.wait(isConnectionError(error) ? 200 : 1_000)
   }
 }

@@ -68,7 +68,8 @@ export class Worker {
     this.#sequencer = new Sequencer({
       ...{ db, listener, wake: this.#committed },
       ...{ busyPollMs: options.busyPollMs, pollMs: options.pollMs },
-      numbered: (news) => this.#tellLoops(news),
+      numbered: (news, by) => this.#tellLoops(news, by),
+      offer: () => this.#loops.some((loop) => loop.carry()),
       others: () => this.#registry.others,
     })
     this.#listen = options.listen
@@ -161,13 +162,14 @@ export class Worker {
   }
 
   /** Only those whom it concerns: what a subscription does not listen to is passed at its next poll. */
-  #tellLoops(news: News | undefined): void {
+  #tellLoops(news: News | undefined, by?: Loop): void {
     for (const { station, loops } of this.#crews) {
       if (news !== undefined && !listensTo(station, news.kinds)) continue
       const lanes = station.subscription.lanes === 1 ? [0] : news?.lanes
       const held = new Set(loops.flatMap(({ lanes }) => lanes))
       const free = news === undefined || (lanes ?? []).some((lane) => !held.has(lane))
-      for (const loop of loops) loop.hear(news && lanes, free)
+      // Whoever made the step has just read its own lanes.
+      for (const loop of loops) loop.hear(loop === by ? [] : news && lanes, free)
     }
   }
 
@@ -211,6 +213,7 @@ export class Worker {
       rate: rate === undefined ? undefined : new Rate(rate.perSecond),
       abort: this.#abort.signal,
       listens: compileFilter(subscription),
+      lendStep: (by) => this.#sequencer.lend(by),
       state: () => {
         const state = this.#registry.state(subscription.name)
         if (state.outdated && !warned) this.#warnOutdated(subscription)

@@ -22,7 +22,7 @@ const events = async (id: string) =>
       'select type, payload::text, headers, not_before, version, key from outbox.event where aggregate_id = $1 order by id',
       [id],
     )
-  ).map((row) => ({ ...row, payload: JSON.parse(row.payload) }))
+  ).map((row) => ({ ...row, payload: JSON.parse(row.payload as string) }))
 
 beforeAll(async () => {
   await db.query('create table shop (id text primary key)')

@@ -163,8 +163,8 @@ export class WatchedPool {
     return this.#pool.connect()
   }
 
-  async query(config: { readonly text: string }): Promise<unknown> {
-    const { text } = config
+  async query(config: { readonly text: string; readonly values?: unknown[] }): Promise<unknown> {
+    const text = told(config)
     await this.before(text)
     const answer = await this.#pool.query(config as never)
     await this.after(text)
@@ -176,6 +176,14 @@ export class WatchedPool {
   count(text: string): number {
     return this.ended.filter((ended) => ended.includes(text)).length
   }
+}
+
+/** A turn is told as what it calls. */
+function told({ text, values = [] }: { text: string; values?: unknown[] }): string {
+  if (!text.includes('outbox.turn(')) return text
+  const [step, , batch] = values.slice(-3)
+  const calls = [step !== null && 'outbox.sequence(', batch !== null && 'outbox.settle(']
+  return [text, ...calls, 'outbox.read('].filter(Boolean).join(' ')
 }
 
 export type Gate = { readonly opened: Promise<void>; readonly open: () => void }
