@@ -24,10 +24,10 @@ export async function placeOrder(pool, outbox, order) {
 
 /** The same with the helper that comes with the outbox. */
 export async function importOrders(_pool, outbox, orders) {
-  await outbox.transaction(async (client) => {
+  await outbox.transaction(async (client, emit) => {
     for (const { id, item } of orders) {
       await client.query('insert into orders (id, item) values ($1, $2)', [id, item])
     }
-    await outbox.emit(client, orders.map(orderPlaced))
+    emit(orders.map(orderPlaced))
   })
 }
