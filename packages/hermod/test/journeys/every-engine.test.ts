@@ -82,7 +82,7 @@ class Stage {
 // All at once: most of the time each waits until other processes would know its generations. None closes
 // before the last is through: its edits are events for all of them, and `drain` waits for every subscription.
 describe('every engine', () => {
-  const closers: (() => Promise<void>)[] = []
+  const closers: (() => Promise<unknown>)[] = []
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close()
   })
