@@ -92,15 +92,25 @@ export async function copyDatabase(
   pool.on('error', () => {})
   const closers: Array<() => Promise<unknown>> = []
   onTestFinished(async ({ task }) => {
-    if (force || task.result?.state === 'fail') {
-      await server.admin.query(`drop database ${name} with (force)`).catch(() => {})
-      return
+    const cleared = force || task.result?.state === 'fail'
+    if (!cleared) {
+      for (const close of closers) await close()
+      await pool.end()
     }
-    for (const close of closers) await close()
-    await pool.end()
-    await server.admin.query(`drop database ${name}`)
+    await unused(server, name, cleared).catch(() => {})
+    if (cleared) await server.admin.query(`drop database ${name} with (force)`).catch(() => {})
+    else await server.admin.query(`drop database ${name}`)
   })
   return caseDatabase(server, { name, url, pool, closers })
+}
+
+/** DROP DATABASE looks for connections every 100 ms only; most are gone after a few. */
+async function unused({ admin }: TestDatabase, name: string, terminate: boolean): Promise<void> {
+  const end = terminate ? 'pg_terminate_backend(pid)' : '1'
+  const open = `select ${end} from pg_stat_activity where datname = $1 and backend_type = 'client backend'`
+  await eventually(async () => (await admin.query(open, [name])).rows.length === 0, {
+    timeoutMs: 2_000,
+  })
 }
 
 type Made = {

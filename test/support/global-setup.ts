@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import pg from 'pg'
 import type { TestProject } from 'vitest/node'
 import { type Postgres, startPostgres } from '../../packages/hermod/src/embedded/index.ts'
+import { useMemoryFolder } from './memory-folder.ts'
 import { rootPath } from './source-tree.ts'
 import { migrateDatabase, withDatabase } from './template.ts'
 
@@ -31,6 +32,7 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  useMemoryFolder()
   const external = process.env.DATABASE_URL
   const cluster = external ? undefined : await startPostgres()
   const adminUrl = external ?? (cluster as Postgres).url()

@@ -11,16 +11,14 @@ import { type Meilisearch, meilisearch } from '../../src/sinks/search/meilisearc
 import { drain } from '../../src/testing/index.ts'
 import { type Change, states, writeChanges } from '../support/changes.ts'
 import {
-  type DoubleRequest,
   type Fault,
   type MeilisearchDouble,
   meilisearchDouble,
 } from '../support/meilisearch/double.ts'
 import { Refusal } from '../support/meilisearch/double-store.ts'
+import { definition, isWrite, key } from '../support/meilisearch/open-index.ts'
 
 const db = useDatabase()
-const definition = { fields: { title: { kind: 'text' }, pages: { kind: 'number' } } } as const
-const key = 'double-master-key'
 
 interface Scene {
   readonly name: string
@@ -33,9 +31,6 @@ interface Scene {
   readonly says?: RegExp
   repair?(played: Played): unknown
 }
-
-const isWrite = ({ method, path }: DoubleRequest) =>
-  method === 'POST' && path.endsWith('/documents/documents')
 
 const noSpace = new Refusal(422, 'no_space_left_on_device', 'No space left on device', 'system')
 

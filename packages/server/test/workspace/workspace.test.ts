@@ -1,63 +1,16 @@
-import {
-  link,
-  mkdir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  symlink,
-  utimes,
-  writeFile,
-} from 'node:fs/promises'
+// Documents of the provider `local` and their files: each follows the other, nobody's text is lost when
+// both changed, nor when a process dies in between.
+
+import { readdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hashOf } from '../../src/documents/create.ts'
-import { conflictNameOf, fileNameOf } from '../../src/documents/workspace/file-names.ts'
-import { WorkspaceFolder } from '../../src/documents/workspace/folder.ts'
+import { conflictNameOf } from '../../src/documents/workspace/file-names.ts'
 import { type ScanReport, scanWorkspace } from '../../src/documents/workspace/scan.ts'
 import { watchWorkspace } from '../../src/documents/workspace/watch.ts'
-import { useServer } from '../support/server.ts'
+import { useWorkspace } from './use-workspace.ts'
 
-const server = useServer()
-let folder: WorkspaceFolder
-
-beforeAll(async () => {
-  folder = await WorkspaceFolder.open(server.folder)
-  await server.work()
-})
-
-const path = (name: string) => join(server.folder, name)
-const content = (name: string) => readFile(path(name), 'utf8')
-const scan = (names?: string[]): Promise<ScanReport> =>
-  scanWorkspace(server.platform, folder, { settleMs: 0, ...(names && { names }) })
-
-interface Made {
-  readonly id: string
-  readonly version: string
-  readonly name: string
-}
-
-async function draft(text: string): Promise<Made> {
-  const body = { title: 'A draft', docType: 'RFC', product: 'Labs', content: text }
-  const answer = await server.ask('POST', '/api/v2/drafts', { as: 'ada', body })
-  expect(answer.statusCode, answer.body).toBe(201)
-  const { id, version, providerFileId } = answer.json()
-  return { id, version, name: fileNameOf(providerFileId) }
-}
-
-async function edit({ id }: Made, changes: object): Promise<void> {
-  const before = await server.ask('GET', `/api/v2/drafts/${id}`, { as: 'ada' })
-  const { version } = before.json()
-  const answer = await server.ask('PATCH', `/api/v2/drafts/${id}`, {
-    as: 'ada',
-    version,
-    body: changes,
-  })
-  expect(answer.statusCode, answer.body).toBe(200)
-}
-
-const stored = async ({ id }: Made) =>
-  (await server.ask('GET', `/api/v2/drafts/${id}`, { as: 'ada' })).json()
+const { server, folder, path, content, scan, draft, edit, stored } = useWorkspace()
 
 describe('files follow the database', () => {
   it('created, edited, deleted', async () => {
@@ -75,13 +28,13 @@ describe('files follow the database', () => {
 
   it('an older event never overwrites a newer file, nor brings a deleted one back', async () => {
     const file = { documentId: 'd', providerFileId: 'older', version: '1' }
-    await folder.put('older.md', { ...file, position: '7', content: 'new' })
-    expect(await folder.put('older.md', { ...file, position: '6', content: 'old' })).toBe(
+    await folder().put('older.md', { ...file, position: '7', content: 'new' })
+    expect(await folder().put('older.md', { ...file, position: '6', content: 'old' })).toBe(
       'superseded',
     )
     expect(await content('older.md')).toBe('new')
-    await folder.put('older.md', { ...file, position: '9', version: '2', content: null })
-    expect(await folder.put('older.md', { ...file, position: '8', content: 'late' })).toBe(
+    await folder().put('older.md', { ...file, position: '9', version: '2', content: null })
+    expect(await folder().put('older.md', { ...file, position: '8', content: 'late' })).toBe(
       'superseded',
     )
     expect(await readdir(server.folder)).not.toContain('older.md')
@@ -162,7 +115,7 @@ describe('edits of files reach the database', () => {
     const made = await draft('slow')
     await server.caughtUp()
     await writeFile(path(made.name), 'half of')
-    const report = await scanWorkspace(server.platform, folder, {
+    const report = await scanWorkspace(server.platform, folder(), {
       names: [made.name],
       settleMs: 60_000,
     })
@@ -257,145 +210,18 @@ describe('a death at any moment', () => {
   it('an edit made on the text of an interrupted replacement is kept, not built upon', async () => {
     const made = await draft('one')
     await server.caughtUp()
-    const manifest = await folder.manifestOf(made.name)
+    const manifest = await folder().manifestOf(made.name)
     if (manifest === undefined) throw new Error('the file has a manifest')
     await edit(made, { content: 'two' })
     await server.caughtUp()
     // As a crash right before the replacement leaves it, with the edit on top of the old text.
     await writeFile(path(made.name), 'one and more')
-    await folder.saveManifest(made.name, { ...manifest, written: [hashOf('one'), hashOf('two')] })
+    await folder().saveManifest(made.name, { ...manifest, written: [hashOf('one'), hashOf('two')] })
     expect((await scan([made.name])).counts.later).toBe(1)
     const old = new Date(Date.now() - 120_000)
-    await utimes(join(folder.ownPath, `${made.name}.json`), old, old)
+    await utimes(join(folder().ownPath, `${made.name}.json`), old, old)
     expect((await scan([made.name])).counts.conflict).toBe(1)
     expect(await content(made.name)).toBe('two')
     expect(await content(conflictNameOf(made.name, hashOf('one and more')))).toBe('one and more')
-  })
-})
-
-describe('names', () => {
-  const corpus = [
-    ...[
-      '../../etc/passwd',
-      '..',
-      '.',
-      '/etc/passwd',
-      'a/b',
-      'a\\b',
-      'C:\\x',
-      '\0',
-      'a\nb',
-      '~',
-      'CON',
-    ],
-    ...[
-      'nul',
-      'com1',
-      '.hermod',
-      '.hermod/x',
-      'a.md',
-      'a.conflict-0123456789ab',
-      'A',
-      'é',
-      'x'.repeat(512),
-    ],
-    ...['%2e%2e%2f', '‮txt', ' ', 'a ', 'a.', '-', 'a:b', 'a|b', '𝒳', '…', 'file~0123'],
-  ]
-
-  it('lie in the folder, whatever the id, and never on each other', () => {
-    const names = corpus.map(fileNameOf)
-    for (const name of names) expect(name).toMatch(/^[a-z0-9_~-]{1,100}\.md$/)
-    expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(corpus.length)
-    for (const name of names) expect(name).not.toMatch(/^(con|nul|com1)\.md$/)
-  })
-
-  it('a usual id is its own name', () => {
-    expect(fileNameOf('5f0c4f0e-2f0b-4f5c-9a39-2f4f3d0c9b11')).toBe(
-      '5f0c4f0e-2f0b-4f5c-9a39-2f4f3d0c9b11.md',
-    )
-  })
-})
-
-describe('what is not ours', () => {
-  let made: Made
-  beforeEach(async () => {
-    made = await draft('mine')
-    await server.caughtUp()
-  })
-
-  it('a new file is reported and not imported', async () => {
-    await writeFile(path('my-own-notes.md'), 'notes')
-    expect((await scan(['my-own-notes.md'])).found).toEqual([
-      { file: 'my-own-notes.md', kind: 'unknown' },
-    ])
-    await rm(path('my-own-notes.md'))
-  })
-
-  it('a link to a file elsewhere is not read, and not written through', async () => {
-    const secret = join(folder.ownPath, 'secret.txt')
-    await writeFile(secret, 'do not read me')
-    await rm(path(made.name))
-    await symlink(secret, path(made.name))
-    expect((await scan([made.name])).found[0]).toMatchObject({
-      ...{ kind: 'refused', why: 'is a symbolic link' },
-    })
-    await edit(made, { content: 'newer' })
-    await server.caughtUp()
-    expect(await readFile(secret, 'utf8')).toBe('do not read me')
-    expect(await content(made.name)).toBe('newer')
-    expect(await stored(made)).toMatchObject({ content: 'newer', version: '2' })
-    await rm(secret)
-  })
-
-  it('a second name of a file elsewhere is not read', async () => {
-    const other = join(folder.ownPath, 'other.txt')
-    await writeFile(other, 'somebody else’s')
-    await rm(path(made.name))
-    await link(other, path(made.name))
-    expect((await scan([made.name])).found[0]).toMatchObject({
-      ...{ kind: 'refused', why: 'has a second name (hard link)' },
-    })
-    await rm(other)
-  })
-
-  const refused: [string, (file: string) => Promise<unknown>, RegExp][] = [
-    ['no UTF-8', (file) => writeFile(file, Buffer.from([0x61, 0xff, 0x62])), /not UTF-8/],
-    ['NUL', (file) => writeFile(file, 'a\0b'), /NUL/],
-    ['too long', (file) => writeFile(file, 'x'.repeat(2_097_153)), /longer than 2097152/],
-    ['far too large', (file) => writeFile(file, Buffer.alloc(8_388_609, 97)), /larger than/],
-    [
-      'a folder',
-      async (file) => {
-        await rm(file)
-        await mkdir(file)
-      },
-      /not a regular file/,
-    ],
-  ]
-  for (const [name, change, why] of refused) {
-    it(`${name} is said, and changes nothing`, async () => {
-      await change(path(made.name))
-      const [finding] = (await scan([made.name])).found
-      expect(finding).toMatchObject({ file: made.name, kind: 'refused' })
-      expect(finding?.why).toMatch(why)
-      expect(await stored(made)).toMatchObject({ content: 'mine', version: '1' })
-      await rm(path(made.name), { recursive: true })
-    })
-  }
-})
-
-describe('the folder', () => {
-  it('gone from its place is a matter for a person, and nothing is written elsewhere', async () => {
-    await server.caughtUp()
-    const elsewhere = `${server.folder}-moved`
-    await rename(server.folder, elsewhere)
-    await mkdir(server.folder)
-    try {
-      await expect(scan()).rejects.toThrow(/is the disk mounted/)
-      await expect(folder.assertThere()).rejects.toThrow(/is the disk mounted/)
-    } finally {
-      await rm(server.folder, { recursive: true })
-      await rename(elsewhere, server.folder)
-    }
   })
 })

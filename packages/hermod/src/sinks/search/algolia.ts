@@ -12,13 +12,14 @@ import { AlgoliaHttp, algoliaHosts } from './algolia/http.ts'
 import { outcomeOfAlgoliaError, setupError } from './algolia/outcomes.ts'
 import { deletionEntry, type Entry, liveKey, upsertEntry, versionOf } from './algolia/record.ts'
 import { displayedOf, searchIn } from './algolia/search.ts'
-import { type AlgoliaGeneration, pick } from './algolia/state.ts'
+import type { AlgoliaGeneration } from './algolia/state.ts'
 import { handleOf, TaskPoll, waitForTasks } from './algolia/tasks.ts'
 import { bytesMax, itemsMax, published, type Sent, send } from './algolia/write.ts'
 import { checkDefinition, checkIndexName } from './check-definition.ts'
 import { checkRequest } from './check-request.ts'
 import type { IndexDefinition } from './definition.ts'
 import type * as contract from './engine.ts'
+import { pick, told } from './generations.ts'
 import type { SearchRequest, SearchResult } from './request.ts'
 import { worstOf } from './worst-outcome.ts'
 
@@ -189,8 +190,7 @@ export class AlgoliaSearch implements contract.SearchEngine {
 
   async generations(index: string, call: contract.Call = {}) {
     checkIndexName(index)
-    this.#generations.forget(index)
-    return (await this.#generations.list(index, call)).map(brief)
+    return (await this.#generations.now(index, call)).map(told)
   }
 
   /** The name of the live index in Algolia: for a browser with a key of its own. */
@@ -223,7 +223,7 @@ export class AlgoliaSearch implements contract.SearchEngine {
     work: () => Promise<AlgoliaGeneration>,
   ): Promise<contract.Generation> {
     checkIndexName(index)
-    return this.#told(`algolia index ${index}`, async () => brief(await work()))
+    return this.#told(`algolia index ${index}`, async () => told(await work()))
   }
 
   #reading<T>(
@@ -291,8 +291,4 @@ export class AlgoliaSearch implements contract.SearchEngine {
       await this.#api.deleteBy(indexName, { numericFilters }).catch(() => {})
     }
   }
-}
-
-function brief({ id, state, createdAt }: contract.Generation): contract.Generation {
-  return { id, state, createdAt }
 }

@@ -10,6 +10,7 @@ import { checkDefinition, checkIndexName } from './check-definition.ts'
 import { checkRequest } from './check-request.ts'
 import type { IndexDefinition } from './definition.ts'
 import type * as contract from './engine.ts'
+import { told } from './generations.ts'
 import { type MeilisearchApi, MeilisearchError, meilisearchOverHttp } from './meilisearch/api.ts'
 import { displayed, idOf, primaryKeyOf, versionOf } from './meilisearch/document.ts'
 import {
@@ -244,7 +245,7 @@ export class Meilisearch implements contract.SearchEngine {
     this.#known.delete(index)
   }
 
-  /** As it was within the last second. */
+  /** As it was within the last second. Whoever asks meanwhile waits too: it takes three requests or more. */
   #picture(index: string): Promise<Picture> {
     const known = this.#known.get(index)
     if (known !== undefined && performance.now() - known.atMs < generationsMs) return known.picture
@@ -346,8 +347,4 @@ const oldestVersion = '1.10.0'
 function isGone(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown }
   return isMissing(error) || code === 'HMD_SEARCH_INDEX_MISSING'
-}
-
-function told({ id, state, createdAt }: contract.Generation): contract.Generation {
-  return { id, state, createdAt }
 }

@@ -19,6 +19,7 @@ import { checkDefinition, checkIndexName } from './check-definition.ts'
 import { checkRequest } from './check-request.ts'
 import type { IndexDefinition } from './definition.ts'
 import type * as contract from './engine.ts'
+import { pick, told } from './generations.ts'
 import { type ApiCall, type Found, type OpenSearchApi, OpenSearchHttp } from './opensearch/api.ts'
 import {
   generationsMs,
@@ -26,8 +27,6 @@ import {
   isOf,
   type OpenSearchGeneration,
   OpenSearchGenerations,
-  pick,
-  told,
 } from './opensearch/generations.ts'
 import { type IndexSettings, reserved } from './opensearch/mapping.ts'
 import { outcomeOfFailure } from './opensearch/outcomes.ts'

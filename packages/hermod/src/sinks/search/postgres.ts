@@ -18,6 +18,7 @@ import { checkDefinition, checkIndexName } from './check-definition.ts'
 import { checkRequest } from './check-request.ts'
 import type { IndexDefinition } from './definition.ts'
 import type * as contract from './engine.ts'
+import { KnownGenerations, pick, told } from './generations.ts'
 import { ensureIndex } from './postgres/ensure.ts'
 import * as generations from './postgres/generations.ts'
 import { displayed } from './postgres/hits.ts'
@@ -73,9 +74,7 @@ export class PostgresSearch implements contract.SearchEngine {
   readonly #tombstonesMs: number
   readonly #words = new WordList()
   readonly #tables = new Set<string>()
-  readonly #listed = new Map<string, Listed>()
-  /** Counts what this process changed: a list that was asked for before is not kept. */
-  #changes = 0
+  readonly #known = new KnownGenerations<generations.PostgresGeneration>(listedMs)
   #installed = false
   #purgedAt = 0
 
@@ -229,20 +228,14 @@ export class PostgresSearch implements contract.SearchEngine {
     this.#installed = true
   }
 
-  async #list(session: Session, index: string) {
-    const changes = this.#changes
+  async #ask(session: Session, index: string) {
     const found = await generations.listGenerations(session, this.#schema, index)
     for (const { table } of found) this.#tables.add(table)
-    if (changes === this.#changes)
-      this.#listed.set(index, { found, untilMs: performance.now() + listedMs })
     return found
   }
 
-  /** Not asked anew for every search; who changes a generation asks at once. */
-  async #listForReading(session: Session, index: string) {
-    const listed = this.#listed.get(index)
-    if (listed !== undefined && performance.now() < listed.untilMs) return listed.found
-    return this.#list(session, index)
+  #list(session: Session, index: string) {
+    return this.#known.now(index, () => this.#ask(session, index))
   }
 
   /** A generation of this index is about to change, or has. */
@@ -250,8 +243,7 @@ export class PostgresSearch implements contract.SearchEngine {
     try {
       return await work()
     } finally {
-      this.#changes++
-      this.#listed.delete(index)
+      this.#known.changed(index)
     }
   }
 
@@ -268,17 +260,18 @@ export class PostgresSearch implements contract.SearchEngine {
       } catch (error) {
         // Dropped in between: whoever asks for the live one gets the one that is live now.
         if ((error as { code?: unknown }).code !== '42P01' || generation !== undefined) throw error
-        return work(session, generations.pick(await this.#list(session, index), index, undefined))
+        return work(session, pick(await this.#list(session, index), index, undefined))
       }
     })
   }
 
-  /** One that is not in the list may be new. */
+  /** Not asked anew for every search; one that is not in the list may be new. */
   async #picked(session: Session, index: string, generation: string | undefined) {
     try {
-      return generations.pick(await this.#listForReading(session, index), index, generation)
+      const known = await this.#known.list(index, () => this.#ask(session, index))
+      return pick(known, index, generation)
     } catch {
-      return generations.pick(await this.#list(session, index), index, generation)
+      return pick(await this.#list(session, index), index, generation)
     }
   }
 
@@ -293,7 +286,7 @@ export class PostgresSearch implements contract.SearchEngine {
     try {
       return await this.#on(signal, async (session) => {
         const all = await this.#list(session, index)
-        const first = generations.pick(all, index, generation)
+        const first = pick(all, index, generation)
         const others = generation === undefined ? all.filter((one) => one !== first) : []
         const outcomes = [await work(session, first)]
         for (const other of others) outcomes.push(await work(session, other))
@@ -315,15 +308,6 @@ export class PostgresSearch implements contract.SearchEngine {
       await purgeTombstones(session, generation, this.#tombstonesMs).catch(() => {})
     }
   }
-}
-
-interface Listed {
-  readonly found: readonly generations.PostgresGeneration[]
-  readonly untilMs: number
-}
-
-function told({ id, state, createdAt }: contract.Generation): contract.Generation {
-  return { id, state, createdAt }
 }
 
 function ownPool({

@@ -10,16 +10,11 @@ import { checkDefinition, checkIndexName } from './check-definition.ts'
 import { idProblem } from './check-document.ts'
 import type { IndexDefinition } from './definition.ts'
 import type * as contract from './engine.ts'
+import { pick, told } from './generations.ts'
 import type { SearchRequest, SearchResult } from './request.ts'
 import { type TypesenseApi, TypesenseError, TypesenseHttp } from './typesense/api.ts'
 import { encodeId, storedDocument } from './typesense/document.ts'
-import {
-  Generations,
-  generationsMs,
-  pick,
-  type TypesenseGeneration,
-  told,
-} from './typesense/generations.ts'
+import { Generations, generationsMs, type TypesenseGeneration } from './typesense/generations.ts'
 import { sizeMax } from './typesense/import.ts'
 import { scanIn } from './typesense/scan.ts'
 import { searchIn } from './typesense/search.ts'
@@ -127,7 +122,7 @@ export class TypesenseSearch implements contract.SearchEngine {
 
   async generations(index: string, { signal }: contract.Call = {}) {
     checkIndexName(index)
-    return (await this.#generations.refresh(index, { signal })).map(told)
+    return (await this.#generations.now(index, { signal })).map(told)
   }
 
   /** Answers, takes the key, and says who it is, if the key may ask that. */
@@ -159,7 +154,7 @@ export class TypesenseSearch implements contract.SearchEngine {
       return await work(known)
     } catch (error) {
       if (!(error instanceof TypesenseError) || error.status !== 404) throw error
-      return work(pick(await this.#generations.refresh(index, call), index, generation))
+      return work(pick(await this.#generations.now(index, call), index, generation))
     }
   }
 }

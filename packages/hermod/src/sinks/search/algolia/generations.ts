@@ -11,6 +11,7 @@ import { HermodError } from '../../../errors.ts'
 import type { ResolvedDefinition } from '../check-definition.ts'
 import { compareDefinitions } from '../compare-definitions.ts'
 import type { Call, EnsuredIndex } from '../engine.ts'
+import { KnownGenerations } from '../generations.ts'
 import type { AlgoliaApi } from './api.ts'
 import { settingsOf } from './settings.ts'
 import {
@@ -26,35 +27,26 @@ import {
 } from './state.ts'
 import { waitForTasks } from './tasks.ts'
 
-interface Known {
-  readonly atMs: number
-  readonly generations: readonly AlgoliaGeneration[]
-}
-
 export class AlgoliaGenerations {
   readonly #api: AlgoliaApi
   readonly #knownMs: number
-  readonly #known = new Map<string, Known>()
+  readonly #known: KnownGenerations<AlgoliaGeneration>
   readonly #changing = new Map<string, Promise<unknown>>()
-  #changes = 0
 
   /** What is known is believed for `knownMs`; other processes' changes are seen after that. */
   constructor(api: AlgoliaApi, knownMs: number) {
     this.#api = api
     this.#knownMs = knownMs
+    this.#known = new KnownGenerations(knownMs)
   }
 
   async list(index: string, call: Call): Promise<readonly AlgoliaGeneration[]> {
     call.signal?.throwIfAborted()
-    const known = this.#known.get(index)
-    if (known !== undefined && performance.now() - known.atMs < this.#knownMs) {
-      return known.generations
-    }
-    return (await this.#read(index, call)).generations
+    return this.#known.list(index, async () => (await this.#read(index, call)).generations)
   }
 
-  forget(index: string): void {
-    this.#known.delete(index)
+  now(index: string, call: Call): Promise<readonly AlgoliaGeneration[]> {
+    return this.#known.now(index, async () => (await this.#read(index, call)).generations)
   }
 
   /** Two processes that make the same index make the same one. */
@@ -142,25 +134,15 @@ export class AlgoliaGenerations {
   }
 
   async #read(index: string, call: Call): Promise<State> {
-    const changes = this.#changes
     const settings = await this.#api.getSettings(index, call)
-    const state = stateOf(index, settings?.userData)
-    // What was asked for before a change may be from before it.
-    if (changes === this.#changes) this.#remember(index, state)
-    return state
+    return stateOf(index, settings?.userData)
   }
 
   async #write(index: string, state: State, call: Call): Promise<void> {
-    this.#changes++
-    this.forget(index)
+    this.#known.changed(index)
     const { taskID } = await this.#api.setSettings(index, { userData: userDataOf(state) }, call)
     await waitForTasks(this.#api, [[index, taskID]], call)
-    this.#changes++
-    this.#remember(index, state)
-  }
-
-  #remember(index: string, { generations }: State): void {
-    this.#known.set(index, { atMs: performance.now(), generations })
+    this.#known.changed(index)
   }
 
   async #make(

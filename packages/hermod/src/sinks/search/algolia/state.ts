@@ -2,7 +2,6 @@
  * What is known of an index's generations, as one value: read from and written to the `userData` of
  * the index that holds no records. Every change makes a new value; nothing here speaks to Algolia.
  */
-import { HermodError } from '../../../errors.ts'
 import type { ResolvedDefinition } from '../check-definition.ts'
 import type { Generation } from '../engine.ts'
 
@@ -48,17 +47,6 @@ export function enthroned(
     return one.state === 'live' ? { ...one, state: 'retired' } : one
   })
   return [{ ...state, generations }, live]
-}
-
-export function pick(
-  generations: readonly AlgoliaGeneration[],
-  index: string,
-  id: string | undefined,
-): AlgoliaGeneration {
-  const found = generations.find((one) => (id === undefined ? one.state === 'live' : one.id === id))
-  if (found !== undefined) return found
-  const what = id === undefined ? `index ${index}` : `generation ${id} of index ${index}`
-  throw new HermodError('HMD_SEARCH_INDEX_MISSING', `there is no ${what}`)
 }
 
 interface StoredState {

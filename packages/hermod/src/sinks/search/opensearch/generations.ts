@@ -10,6 +10,7 @@ import { HermodError } from '../../../errors.ts'
 import type { ResolvedDefinition } from '../check-definition.ts'
 import { compareDefinitions } from '../compare-definitions.ts'
 import type { EnsuredIndex, Generation } from '../engine.ts'
+import { KnownGenerations, pick } from '../generations.ts'
 import type { IndexState } from './api.ts'
 import { type ApiCall, type Json, type OpenSearchApi, OpenSearchError } from './api.ts'
 import { type IndexSettings, mappingOf, settingsOf } from './mapping.ts'
@@ -34,17 +35,10 @@ const aliasOf = (index: string, id: string) => `${index}.g${id}`
 const stateAliasOf = (index: string, state: Generation['state']) =>
   state === 'live' ? index : `${index}.${state}`
 
-interface Known {
-  readonly until: number
-  readonly generations: readonly OpenSearchGeneration[]
-}
-
 export class OpenSearchGenerations {
   readonly #api: OpenSearchApi
   readonly #settings: IndexSettings
-  readonly #known = new Map<string, Known>()
-  /** How often this process has changed the generations of an index. */
-  readonly #changes = new Map<string, number>()
+  readonly #known = new KnownGenerations<OpenSearchGeneration>(knownMs)
 
   constructor(api: OpenSearchApi, settings: IndexSettings) {
     this.#api = api
@@ -52,30 +46,20 @@ export class OpenSearchGenerations {
   }
 
   /** As last seen, for at most a second. */
-  async list(index: string, call: ApiCall): Promise<readonly OpenSearchGeneration[]> {
-    const known = this.#known.get(index)
-    if (known !== undefined && known.until > performance.now()) return known.generations
-    return this.now(index, call)
+  list(index: string, call: ApiCall): Promise<readonly OpenSearchGeneration[]> {
+    return this.#known.list(index, () => this.#ask(index, call))
   }
 
-  /** As they are. A list that was asked for before a change is not kept. */
-  async now(index: string, call: ApiCall): Promise<readonly OpenSearchGeneration[]> {
-    const until = performance.now() + knownMs
-    const changes = this.#changes.get(index)
+  now(index: string, call: ApiCall): Promise<readonly OpenSearchGeneration[]> {
+    return this.#known.now(index, () => this.#ask(index, call))
+  }
+
+  async #ask(index: string, call: ApiCall): Promise<OpenSearchGeneration[]> {
     const found = await this.#api.indexes(`${index}_g*`, call)
-    const generations = Object.entries(found)
+    return Object.entries(found)
       .map(([name, state]) => generationOf(index, name, state))
       .filter((one) => one !== undefined)
       .sort((a, b) => Number(a.id) - Number(b.id))
-    // What is not there yet is not remembered: it may come to be any moment.
-    const kept = generations.length > 0 && this.#changes.get(index) === changes
-    if (kept) this.#known.set(index, { until, generations })
-    return generations
-  }
-
-  #changed(index: string): void {
-    this.#known.delete(index)
-    this.#changes.set(index, (this.#changes.get(index) ?? 0) + 1)
   }
 
   async ensure(
@@ -106,7 +90,7 @@ export class OpenSearchGenerations {
     if (change === 'none') return { generation: live.id, state: 'unchanged' }
     if (change === 'rebuild') return { generation: live.id, state: 'rebuild-needed' }
     await this.#api.changeMeta(live.name, metaOf({ ...live, definition }), call)
-    this.#changed(index)
+    this.#known.changed(index)
     return { generation: live.id, state: 'updated' }
   }
 
@@ -146,7 +130,7 @@ export class OpenSearchGenerations {
       if (isOf(error, 'invalid_alias_name_exception')) throw occupied(index, error)
       throw error
     } finally {
-      this.#changed(index)
+      this.#known.changed(index)
     }
   }
 
@@ -187,7 +171,7 @@ export class OpenSearchGenerations {
       if (isGone(error)) throw refused(index, 'was changed by somebody else meanwhile', error)
       throw error
     } finally {
-      this.#changed(index)
+      this.#known.changed(index)
     }
     return pick(await this.now(index, call), index, undefined)
   }
@@ -210,24 +194,8 @@ export class OpenSearchGenerations {
     await this.#api.dropIndex(found.name, call).catch((error) => {
       if (!isGone(error)) throw error
     })
-    this.#changed(index)
+    this.#known.changed(index)
   }
-}
-
-/** The generation asked for, or the live one. */
-export function pick(
-  generations: readonly OpenSearchGeneration[],
-  index: string,
-  id: string | undefined,
-): OpenSearchGeneration {
-  const found = generations.find((one) => (id === undefined ? one.state === 'live' : one.id === id))
-  if (found !== undefined) return found
-  const what = id === undefined ? `index ${index}` : `generation ${id} of index ${index}`
-  throw new HermodError('HMD_SEARCH_INDEX_MISSING', `there is no ${what}`)
-}
-
-export function told({ id, state, createdAt }: Generation): Generation {
-  return { id, state, createdAt }
 }
 
 export function isOf(error: unknown, type: string): boolean {

@@ -8,6 +8,7 @@ import { HermodError } from '../../../errors.ts'
 import type { ResolvedDefinition } from '../check-definition.ts'
 import { isNumeric } from '../check-request.ts'
 import type { Generation } from '../engine.ts'
+import { pick } from '../generations.ts'
 import { inTransaction, type Session } from './session.ts'
 
 export interface PostgresGeneration extends Generation {
@@ -43,18 +44,6 @@ export async function listGenerations(
 function namesOf(schema: string, index: string, id: string) {
   const table = `${schema}."${index}_g${id}"`
   return { table, wordTable: `${schema}."${index}_g${id}_word"` }
-}
-
-/** The generation asked for, or the live one. */
-export function pick(
-  generations: readonly PostgresGeneration[],
-  index: string,
-  id: string | undefined,
-): PostgresGeneration {
-  const found = generations.find((one) => (id === undefined ? one.state === 'live' : one.id === id))
-  if (found !== undefined) return found
-  const what = id === undefined ? `index ${index}` : `generation ${id} of index ${index}`
-  throw new HermodError('HMD_SEARCH_INDEX_MISSING', `there is no ${what}`)
 }
 
 export async function createGeneration(

@@ -9,6 +9,7 @@ import { HermodError } from '../../../errors.ts'
 import type { ResolvedDefinition } from '../check-definition.ts'
 import { compareDefinitions } from '../compare-definitions.ts'
 import type { EnsuredIndex, Generation } from '../engine.ts'
+import { KnownGenerations, pick, told } from '../generations.ts'
 import {
   type ApiCall,
   type Collection,
@@ -39,42 +40,25 @@ export const tombstonesName = (index: string) => `${index}-deleted`
 
 export class Generations {
   readonly #api: TypesenseApi
-  readonly #known = new Map<
-    string,
-    { readonly until: number; readonly generations: readonly TypesenseGeneration[] }
-  >()
-  /** Counts what this process changed: a list read before is not kept. */
-  #changes = 0
+  readonly #known = new KnownGenerations<TypesenseGeneration>(generationsMs)
 
   constructor(api: TypesenseApi) {
     this.#api = api
   }
 
   /** As last seen, for at most two seconds. */
-  async list(index: string, call: ApiCall): Promise<readonly TypesenseGeneration[]> {
-    const known = this.#known.get(index)
-    if (known !== undefined && known.until > performance.now()) return known.generations
-    return this.refresh(index, call)
+  list(index: string, call: ApiCall): Promise<readonly TypesenseGeneration[]> {
+    return this.#known.list(index, async () => (await this.#read(index, call)).generations)
   }
 
-  /** An index that is not there may come any moment, so that is not kept. */
-  async refresh(index: string, call: ApiCall): Promise<readonly TypesenseGeneration[]> {
-    const changes = this.#changes
-    const until = performance.now() + generationsMs
-    const { generations, live } = await this.#read(index, call)
-    if (live === undefined) this.#known.delete(index)
-    else if (changes === this.#changes) this.#known.set(index, { until, generations })
-    return generations
+  now(index: string, call: ApiCall): Promise<readonly TypesenseGeneration[]> {
+    return this.#known.now(index, async () => (await this.#read(index, call)).generations)
   }
 
+  /** For whoever is about to change them. */
   async #now(index: string, call: ApiCall): Promise<Listed> {
-    this.#forget(index)
+    this.#known.changed(index)
     return this.#read(index, call)
-  }
-
-  #forget(index: string): void {
-    this.#changes++
-    this.#known.delete(index)
   }
 
   /** The alias is read last: what it names is in the list, unless that was dropped meanwhile. */
@@ -99,7 +83,7 @@ export class Generations {
       if (!made && first === undefined && tries < ensureTries) continue
       // Whoever made it may have stopped before this; all name the same one.
       await this.#api.setAlias(index, collectionName(index, id), call)
-      this.#forget(index)
+      this.#known.changed(index)
       return { generation: id, state: made ? 'created' : 'unchanged' }
     }
   }
@@ -115,7 +99,7 @@ export class Generations {
     if (change === 'none') return { generation: live.id, state: 'unchanged' }
     if (change === 'displayed') {
       await this.#api.changeMetadata(live.collection, metadataOf(definition), call)
-      this.#forget(index)
+      this.#known.changed(index)
       return { generation: live.id, state: 'updated' }
     }
     const replaced = live.documents === 0 && generations.length === 1
@@ -185,7 +169,7 @@ export class Generations {
     call: ApiCall,
   ): Promise<Generation> {
     await this.#api.setAlias(index, collection, call)
-    this.#forget(index)
+    this.#known.changed(index)
     return { id, state: 'live', createdAt }
   }
 
@@ -198,24 +182,8 @@ export class Generations {
       throw new HermodError('HMD_SEARCH_GENERATION', says)
     }
     await orMissing(this.#api.dropCollection(found.collection, call))
-    this.#forget(index)
+    this.#known.changed(index)
   }
-}
-
-/** The generation asked for, or the live one. */
-export function pick(
-  generations: readonly TypesenseGeneration[],
-  index: string,
-  id: string | undefined,
-): TypesenseGeneration {
-  const found = generations.find((one) => (id === undefined ? one.state === 'live' : one.id === id))
-  if (found !== undefined) return found
-  const what = id === undefined ? `index ${index}` : `generation ${id} of index ${index}`
-  throw new HermodError('HMD_SEARCH_INDEX_MISSING', `there is no ${what}`)
-}
-
-export function told({ id, state, createdAt }: Generation): Generation {
-  return { id, state, createdAt }
 }
 
 function listedOf(
