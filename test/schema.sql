@@ -605,9 +605,6 @@ function outbox.kind_code(of_type text, of_aggregate_type text) → smallint
 function outbox.kinds(types text[], aggregates text[]) → smallint[]
   sql stable -- deccd1d006490cbc20752137eb763213
 
-function outbox.known_identity(OUT system_identifier bigint, OUT database oid, OUT timeline integer) → record
-  plpgsql volatile -- 8e1ec725557b0da0c59fe5ca055e1da8
-
 function outbox.lacks_copy(from_value bigint, to_value bigint) → boolean
   sql volatile -- 51e515401a97c3e812538e3722486b8b
 
@@ -698,8 +695,8 @@ function outbox.note_audited(step_id bigint) → void
 function outbox.number_due(after_at timestamp with time zone, after_id bigint, now timestamp with time zone, piece integer, base bigint, lane_count smallint, OUT picked integer, OUT numbered integer, OUT last_at timestamp with time zone, OUT last_id bigint) → record
   plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- ba42858a309486b1de961f488e94229a
 
-function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
-  plpgsql volatile -- 02cb8d5a028c9d74ac86b3b8f1cc5767
+function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
+  plpgsql volatile -- 7a52a1c3fc5d183fb69ab120b371647e
 
 function outbox.number_next(lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
   plpgsql volatile -- d0b82efe37a30b9208eb5c495376f2a9
@@ -767,6 +764,9 @@ function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) �
 function outbox.release_held(before outbox.subscription, after outbox.subscription) → void
   plpgsql volatile -- 0b5211f02e2396ebf605645adb3146fe
 
+function outbox.remember_identity() → text
+  sql volatile -- ebc13c28b505eb55869eaff201f52185
+
 function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer) → SETOF smallint
   sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 442220fbbfd96f1454054cdc6abb4014
 
@@ -795,7 +795,7 @@ function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, o
   plpgsql volatile -- 1eb7455b69310e33377d77bb12270246
 
 function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 7fbab6664f3e4d774e656c249ab0d34e
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 7a5cb3565fc06c8154837a2b75275a24
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -804,7 +804,7 @@ function outbox.session_headers() → jsonb
   plpgsql stable -- 94b69d4b292bc1f8d73fddb4a4d7bb79
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5e8098d6d2fcfbb734d966939ed9bdad
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 2e028003ca90b43187a9a3a399a6251a
 
 function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint) → void
   plpgsql volatile -- fe875919402d68d3b70c435d45056ef9

@@ -7,16 +7,14 @@ import { transact } from './transact.mjs'
 export async function play(system, { url, events, perTransaction }) {
   const pool = openPool(url, 1)
   const producer = await system.producer(url)
-  const client = await pool.connect()
   // The first transactions compile and plan; the events are made before the clock starts.
-  for (let n = 0; n < 5; n++) await transact(producer, client, items(1, perTransaction))
+  for (let n = 0; n < 5; n++) await transact(producer, pool, items(1, perTransaction))
   const batches = Array.from({ length: Math.ceil(events / perTransaction) }, (_, index) =>
     items(1 + index * perTransaction, perTransaction),
   )
   const startedMs = performance.now()
-  for (const batch of batches) await transact(producer, client, batch)
+  for (const batch of batches) await transact(producer, pool, batch)
   const seconds = (performance.now() - startedMs) / 1_000
-  client.release()
   await producer.end()
   await pool.end()
   return { seconds, perSecond: (batches.length * perTransaction) / seconds }

@@ -10,12 +10,11 @@ const UPDATE = 'update app.document set revision = revision + 1 where id = $1'
 export async function play(system, { url, connections, ms, warmMs }) {
   const pool = openPool(url, connections)
   const producer = await system.producer(url, connections)
-  const clients = await Promise.all(Array.from({ length: connections }, () => pool.connect()))
-  await run(producer, clients, warmMs)
+  const loop = { producer, pool, connections }
+  await run(loop, warmMs)
   const startedMs = performance.now()
-  const transactions = await run(producer, clients, ms)
+  const transactions = await run(loop, ms)
   const seconds = (performance.now() - startedMs) / 1_000
-  for (const client of clients) client.release()
   await producer.end()
   await pool.end()
   return { transactions, seconds, perSecond: transactions / seconds }
@@ -23,16 +22,14 @@ export async function play(system, { url, connections, ms, warmMs }) {
 
 let number = 0
 
-async function run(producer, clients, ms) {
+async function run({ producer, pool, connections }, ms) {
   const untilMs = performance.now() + ms
-  const counts = clients.map(async (client, index) => {
+  const counts = Array.from({ length: connections }, async (_, index) => {
     let count = 0
     while (performance.now() < untilMs) {
       // Connections never wait for each other's rows.
-      const row = Math.floor(Math.random() * (documents / clients.length)) * clients.length + index
-      await transact(producer, client, [item(++number)], (tx) =>
-        tx.query(UPDATE, [row % documents]),
-      )
+      const row = Math.floor(Math.random() * (documents / connections)) * connections + index
+      await transact(producer, pool, [item(++number)], (tx) => tx.query(UPDATE, [row % documents]))
       count++
     }
     return count

@@ -12,14 +12,12 @@ export async function play(system, { url, events, from = 1, connections = 2 }) {
   await system.room?.(pool, events)
   let next = from
   const fill = async () => {
-    const client = await pool.connect()
     while (next < from + events) {
       const first = next
       next += perTransaction
       const count = Math.min(perTransaction, from + events - first)
-      await transact(producer, client, items(first, count))
+      await transact(producer, pool, items(first, count))
     }
-    client.release()
   }
   await Promise.all(Array.from({ length: connections }, fill))
   // Statistics as autovacuum would have made them, and no hint bits left to the first reader.

@@ -16,22 +16,12 @@ begin
     from pg_catalog.pg_database d where d.datname = current_database();
 end $$;
 
--- The same, asked once a session: a server that may write keeps its identity and its timeline until it is started again.
--- A fifth of what a small step costs.
-create function outbox.known_identity(out system_identifier bigint, out database oid, out timeline integer)
-language plpgsql as $$
-declare
-  known text[] := string_to_array(nullif(current_setting('outbox.identity', true), ''), ' ', '-');
-begin
-  if known is null then
-    select i.* into system_identifier, database, timeline from outbox.identity() i;
-    perform set_config('outbox.identity', concat_ws(' ', coalesce(system_identifier::text, '-'), database, timeline), false);
-  else
-    system_identifier := known[1];
-    database := known[2];
-    timeline := known[3];
-  end if;
-end $$;
+-- The same as text, remembered by the session: a server that may write keeps its identity and its timeline until it is
+-- started again, and asking costs a fifth of a small step.
+create function outbox.remember_identity() returns text
+language sql as $$
+  select set_config('outbox.identity', concat_ws(' ', coalesce(i.system_identifier::text, '-'), i.database, i.timeline), false) from outbox.identity() i
+$$;
 
 -- Refuses where a step could number wrongly: another isolation level, a standby, a sequence that hands out ids in blocks.
 create function outbox.assert_sequencer() returns void
@@ -83,9 +73,11 @@ $$;
 -- `id + 0`: the fence must not tempt the planner to walk the primary key where few xids made many rows.
 create function outbox.number_first(
   lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, piece integer,
-  base bigint, lane_count smallint, due timestamptz, out numbered integer, out last_id bigint)
+  base bigint, lane_count smallint, due timestamptz,
+  out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[])
 language plpgsql as $$
 begin
+  with put as (
   insert into outbox.log (pos, event_id, hash, lane, kind)
   select base + row_number() over (order by h.id), h.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
     from (select e.id, e.type, e.aggregate_type, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
@@ -97,11 +89,9 @@ begin
                    where w.id + 0 > fenced and (w.not_before is null or w.not_before <= due)
                    order by w.id limit piece) e
            order by e.id offset 0) h  -- hashed once, after the limit; the order is told on, or all would be sorted again
-    left join outbox.kind k on k.type = h.type and k.aggregate_type = h.aggregate_type;
-  get diagnostics numbered = row_count;
-  if numbered = piece then
-    last_id := outbox.event_at(base + numbered, lane_count);
-  end if;
+    left join outbox.kind k on k.type = h.type and k.aggregate_type = h.aggregate_type
+  returning event_id, lane, kind)
+  select count(*), max(p.event_id), array_agg(distinct p.lane), array_agg(distinct p.kind) into numbered, last_id, lanes, kinds from put p;
 end $$;
 
 -- Its next pieces, by id above the last one numbered.
@@ -212,7 +202,8 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mer
 declare
   last    outbox.step;
   setting outbox.setting;
-  me      record;
+  ids     record;
+  me      text[];
   cur     pg_snapshot;
   lower   pg_snapshot;
   now     timestamptz := outbox.clock();
@@ -227,19 +218,30 @@ begin
   if not pg_try_advisory_xact_lock(4841297201) then
     return;
   end if;
-  perform outbox.assert_sequencer();
+  -- What is wrong is put into words by whoever refuses; here and below it is only noticed, since that costs less.
+  if current_setting('transaction_isolation') <> 'read committed' or pg_current_xact_id_if_assigned() is not null or pg_is_in_recovery() then
+    perform outbox.assert_sequencer();
+  end if;
   -- Lock first, then look, in separate statements: a snapshot taken with the lock may be older than what it protects.
   select * into last from outbox.step order by id desc limit 1;
   select * into setting from outbox.setting;
-  select * into me from outbox.known_identity();
+  select q.seqcache as cache, e.last_value - case when e.is_called then 0 else 1 end as last into ids
+    from outbox.event_id e cross join pg_catalog.pg_sequence q where q.seqrelid = 'outbox.event_id'::regclass;
   select pg_current_snapshot() into cur;
-  perform outbox.assert_same_database(last, me.system_identifier, me.database, cur);
+  me := string_to_array(coalesce(nullif(current_setting('outbox.identity', true), ''), outbox.remember_identity()), ' ', '-');
+  if ids.cache <> 1 then
+    perform outbox.assert_sequencer();
+  end if;
+  if last.id is null or last.system_identifier <> me[1]::bigint or last.database <> me[2]::oid
+     or pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) or ids.last < setting.fenced_id then
+    perform outbox.assert_same_database(last, me[1]::bigint, me[2]::oid, cur);
+  end if;
 
-  new_epoch := last.timeline <> me.timeline;
+  new_epoch := last.timeline <> me[3]::integer;
   pos := coalesce(last.pos, 0);
   if new_epoch then
     -- Recovered twice from one backup: the second has a higher timeline, and must not reuse the positions of the first.
-    last.epoch := greatest(last.epoch + 1, me.timeline - 1);
+    last.epoch := greatest(last.epoch + 1, me[3]::integer - 1);
     pos := outbox.start_epoch(last.epoch);
   end if;
   new_epoch := coalesce(new_epoch, false);
@@ -255,13 +257,13 @@ begin
   -- One time for the whole window tells what is filed from what is numbered.
   due_at := case when open then last.filed_after else greatest(now, last.due_at) end;
   if open then
-    select * into part from outbox.number_next(lower, cur, last.reached, piece, pos, setting.lanes, due_at);
+    select n.*, null::smallint[] as lanes, null::smallint[] as kinds into part from outbox.number_next(lower, cur, last.reached, piece, pos, setting.lanes, due_at) n;
   elsif cur::text <> lower::text then
     late := array(select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur));
     filed := outbox.file_scheduled(lower, cur, late, setting.fenced_id, due_at);
     select * into part from outbox.number_first(lower, cur, late, setting.fenced_id, piece, pos, setting.lanes, due_at);
   else
-    select 0 as numbered, null::bigint as last_id into part;
+    select 0 as numbered, null::bigint as last_id, null::smallint[] as lanes, null::smallint[] as kinds into part;
   end if;
   pos := pos + part.numbered;
   open := part.numbered = piece;
@@ -285,7 +287,7 @@ begin
     values (now, cur, case when open then lower end, case when open then part.last_id end, case when open then due_at end, pos,
       coalesce(case when more then due.last_at else due_at end, '-infinity'),
       coalesce(case when more then due.last_id else 9223372036854775807 end, 0),
-      coalesce(last.epoch, 0), me.timeline, me.database, me.system_identifier);
+      coalesce(last.epoch, 0), me[3]::integer, me[2]::oid, me[1]::bigint);
     -- Steps are the time index of the log: the last one of each second is kept.
     if date_trunc('second', last.at) = date_trunc('second', now) then
       delete from outbox.step where id = last.id;
@@ -293,11 +295,10 @@ begin
   end if;
   -- The end of a window in pieces: what committed since it was opened has not been looked at.
   more := more or last.previous is not null;
-  -- Whom it concerns, where that is few: a worker then reads only these lanes' subscriptions. One probe a lane.
-  if numbered between 1 and 100 then
-    select array_agg(distinct g.lane), array_agg(distinct g.kind) into lanes, kinds
-      from generate_series(0, setting.lanes - 1) i
-     cross join lateral (select l.lane, l.kind from outbox.log l where l.lane = i and l.pos > sequence.head - sequence.numbered limit 100) g;
+  -- Whom it concerns, where that is few: a worker then reads only these lanes' subscriptions.
+  if numbered between 1 and 100 and due.numbered = 0 then
+    lanes := part.lanes;
+    kinds := part.kinds;
   end if;
   return next;
 end $$;

@@ -127,6 +127,10 @@ begin
   end if;
 end $$;
 
+-- What came of one lane's batch.
+create type outbox.settlement as (lane smallint, fence bigint, "from" bigint, "to" bigint, sent integer,
+  delivered integer, superseded integer, failed integer, rows json, held json, done json);
+
 -- Returns the lanes that were settled. A lane missing from the answer is no longer held, or its cursor is not where the
 -- batch began: its result is dropped and its new owner delivers again.
 create function outbox.settle(sub text, rev integer, who text, batch json) returns setof smallint
@@ -140,13 +144,12 @@ declare
   now     timestamptz := outbox.clock();
   call    json := batch -> 'call';
   number  bigint := nextval('outbox.attempt_id');
+  given   outbox.settlement[] := array(select b from json_populate_recordset(null::outbox.settlement, batch -> 'lanes') b);
   settled smallint[];
   special json[];
 begin
   -- Lock first, then look, in separate statements.
-  perform from outbox.lane l
-    join json_to_recordset(batch -> 'lanes') as b(lane smallint) on b.lane = l.lane
-   where l.subscription = sub order by l.lane for update of l;
+  perform from outbox.lane l where l.subscription = sub and l.lane = any (array(select b.lane from unnest(given) b)) order by l.lane for update;
   select * into s from outbox.subscription where name = sub;
   -- A rehearsed batch must never move the live cursor, nor a sent one the shadow.
   if s.name is null or s.revision > rev or (s.mode = 'dry-run') <> coalesce((batch ->> 'rehearsed')::boolean, false) then
@@ -159,8 +162,7 @@ begin
   -- All lanes in one statement: what is done per statement costs more than what is done per lane.
   with mine as materialized (
     select b.*, c.fence as cursor_fence, c.pos as cursor_pos, c.delivered as before, b."to" > b."from" and not s.ledger as moves
-      from json_to_recordset(batch -> 'lanes') as b(lane smallint, fence bigint, "from" bigint, "to" bigint, sent integer,
-             delivered integer, superseded integer, failed integer, rows json, held json, done json)
+      from unnest(given) b
       join outbox.lane l on l.subscription = sub and l.lane = b.lane and l.owner = who and l.fence = b.fence
      cross join lateral (select n.fence, n.pos, n.delivered from outbox.cursor n
                           where n.subscription = sub and n.lane = b.lane order by n.fence desc, n.pos desc limit 1) c

@@ -56,6 +56,11 @@ export function toSend({ lane, read: { fresh, due } }: Batch, known: Result): En
   return going
 }
 
+/** Something was read, or passed over. */
+export function hasNews(batch: Batch): boolean {
+  return batch.read.fresh.length + batch.read.due.length > 0 || moved(batch)
+}
+
 export function isEmpty(list: readonly unknown[] | undefined): boolean {
   return list === undefined || list.length === 0
 }

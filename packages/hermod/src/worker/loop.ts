@@ -12,13 +12,13 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { isConnectionError } from '../database.ts'
-import { HermodError } from '../errors.ts'
 import { Result } from '../flow/result.ts'
 import { settlement } from '../flow/settle.ts'
 import { notify } from '../telemetry.ts'
 import {
   aftermath,
   type Batch,
+  hasNews,
   isEmpty,
   moved,
   oneOf,
@@ -35,8 +35,9 @@ import { Reading } from './reading.ts'
 import { Replaying } from './replaying.ts'
 import { nextDelayMs } from './retry.ts'
 import { Sending } from './sending.ts'
-import { batchOf, Settling } from './settling.ts'
+import { Settling } from './settling.ts'
 import type { Station } from './station.ts'
+import { readAlong } from './turning.ts'
 import { Wake } from './wake.ts'
 
 const errorPauseMs = 1_000
@@ -111,11 +112,13 @@ export class Loop {
         const worked = await this.#safely(() => this.turn())
         if (!worked) await this.#rest(seen, pollMs)
         if (!worked || !this.#sated || this.#next !== undefined) continue
+        // The next read settles and numbers as well: what came meanwhile is its round.
+        if (this.#settling.waits) continue
         // What comes while this round's time passes again is one round: half of the machine at most.
         this.#resting = true
         await pause(Math.min(busyPollMs, performance.now() - startedMs))
         this.#resting = false
-        if (!this.#settling.waits) await this.#rest(seen, busyPollMs)
+        await this.#rest(seen, busyPollMs)
       }
     } finally {
       this.#running = false
@@ -235,27 +238,9 @@ export class Loop {
   }
 
   /** What comes next; what is to be settled and numbered goes with it. */
-  async #read(): Promise<Batch[] | undefined> {
-    const kept = this.#settling.take()
+  #read(): Promise<Batch[] | undefined> {
     const step = this.#mayTakeAlong ? this.#station.lendStep(this) : undefined
-    if (kept === undefined && step === undefined) return this.#reading.read(false)
-    const batch = kept && batchOf(kept, this.#station.workerName)
-    try {
-      const turned = await this.#reading.turn({ step: step?.rows, batch })
-      step?.ended(turned.step)
-      if (kept !== undefined) this.#settling.landed(kept, turned.settled)
-      return turned.batches
-    } catch (error) {
-      step?.failed(error)
-      // The numbering refuses, and nothing of this happened: the rest goes without it.
-      if (step !== undefined && error instanceof HermodError) {
-        this.#settling.keep(kept)
-        return this.#read()
-      }
-      if (kept === undefined) throw error
-      this.#settling.lost(error)
-      return []
-    }
+    return readAlong(this.#station, this.#reading, this.#settling, step)
   }
 
   /** After a lost answer or a refused settle nothing is assumed: the database says where we are. */
@@ -300,7 +285,7 @@ export class Loop {
   async #process(given: readonly Batch[]): Promise<boolean> {
     const held = new Set(this.#leases.lanes)
     const batches = given
-      .filter(({ lane }) => held.has(lane))
+      .filter((batch) => held.has(batch.lane) && hasNews(batch))
       .map((batch) => ({ ...batch, read: batch.lane.refresh(batch.read) }))
     const known = new Result()
     const sends = batches.map((batch) => toSend(batch, known))

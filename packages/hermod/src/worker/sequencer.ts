@@ -46,6 +46,7 @@ export class Sequencer {
   #last: Step | undefined
   #notBeforeMs = 0
   #underway = false
+  #lent = false
   readonly #ended = new Wake()
 
   constructor(options: SequencerOptions) {
@@ -107,7 +108,8 @@ export class Sequencer {
     const { busyPollMs, offer, db } = this.#options
     const count = this.#count
     const ended = this.#ended.count
-    if (this.#due && this.#refusal === undefined && offer())
+    // A loop that took the last step along is probably about to come for the next.
+    if (this.#lent || (this.#due && this.#refusal === undefined && offer()))
       await this.#ended.wait(busyPollMs, ended)
     while (this.#underway) await this.#ended.wait(busyPollMs)
     if (this.#count !== count || !this.#running) return this.#last
@@ -124,6 +126,7 @@ export class Sequencer {
   #begin(by: Loop | undefined): LentStep {
     const startedMs = performance.now()
     this.#underway = true
+    this.#lent = by !== undefined
     this.#seen = this.#options.wake.count
     const end = (step: Step | undefined) => {
       this.#last = step
@@ -152,7 +155,7 @@ export class Sequencer {
     const durationMs = performance.now() - startedMs
     // As long as it took, whoever calls meanwhile: what commits in between is one step, and small
     // steps never take more than half of the machine.
-    const gathers = step !== undefined && step.numbered > 0 && !step.more
+    const gathers = by === undefined && step !== undefined && step.numbered > 0 && !step.more
     this.#notBeforeMs = gathers ? performance.now() + Math.min(busyPollMs, durationMs) : 0
     if (step === undefined) return
     const { numbered: count, head: position } = step
