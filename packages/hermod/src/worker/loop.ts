@@ -41,6 +41,8 @@ import { readAlong } from './turning.ts'
 import { Wake } from './wake.ts'
 
 const errorPauseMs = 1_000
+/** Larger batches are settled beside the next read: both have enough to do. */
+const keptMax = 500
 
 export class Loop {
   readonly #station: Station
@@ -337,7 +339,8 @@ export class Loop {
     await this.#settling.all()
     const cut = batches.some(({ read: { through } }, index) => settlements[index]?.to !== through)
     const well = !cut && trouble === undefined
-    const keep = well && this.#next === undefined && this.#mayTakeAlong
+    const small = entries.length <= keptMax
+    const keep = well && small && this.#next === undefined && this.#mayTakeAlong
     this.#settling.add({ round, lanes: settlements, endedMs: performance.now() }, keep)
     if (!well || this.#settling.doubt) await this.#forget()
     const tried = counts !== undefined || entries.some((entry) => result.has(entry))

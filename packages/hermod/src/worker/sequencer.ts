@@ -26,6 +26,9 @@ export interface SequencerOptions {
   others(): boolean
 }
 
+/** Steps up to this size are expected to be quick. */
+const lentRowsMax = 500
+
 /** A step that a loop takes along with its next read. */
 export interface LentStep {
   readonly rows: number
@@ -89,11 +92,16 @@ export class Sequencer {
   /** For a loop that reads anyway. Undefined: nothing to number, or somebody is at it. */
   lend(by: Loop): LentStep | undefined {
     const free = this.#running && !this.#underway && this.#refusal === undefined
-    return free && this.#due ? this.#begin(by) : undefined
+    return free && this.#small && this.#due ? this.#begin(by) : undefined
   }
 
   get #running(): boolean {
     return this.#state === 'running'
+  }
+
+  /** A large step is made beside the reads, not before one. */
+  get #small(): boolean {
+    return !this.#last?.more && (this.#last?.numbered ?? 0) <= lentRowsMax
   }
 
   /** Something may have committed since the last step, which was long enough ago. */
@@ -109,8 +117,9 @@ export class Sequencer {
     const count = this.#count
     const ended = this.#ended.count
     // A loop that took the last step along is probably about to come for the next.
-    if (this.#lent || (this.#due && this.#refusal === undefined && offer()))
-      await this.#ended.wait(busyPollMs, ended)
+    const taken =
+      this.#small && (this.#lent || (this.#due && this.#refusal === undefined && offer()))
+    if (taken) await this.#ended.wait(busyPollMs, ended)
     while (this.#underway) await this.#ended.wait(busyPollMs)
     if (this.#count !== count || !this.#running) return this.#last
     const own = this.#begin(undefined)
