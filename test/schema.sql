@@ -105,8 +105,8 @@ create index delivery_event on outbox.delivery using btree (event_id);
 create index delivery_state on outbox.delivery using btree (subscription, state, updated_at);
 
 create table outbox.event (
-  id bigint not null default nextval('outbox.event_id'::regclass),
   xid xid8 not null default pg_current_xact_id(),
+  id bigint not null default nextval('outbox.event_id'::regclass),
   created_at timestamp with time zone not null default outbox.clock(),
   not_before timestamp with time zone,
   bytes integer not null,
@@ -289,6 +289,8 @@ create table outbox.step (
   id bigint not null generated always as identity,
   at timestamp with time zone not null,
   snapshot pg_snapshot not null,
+  last_id bigint not null default 0,
+  xid xid8 not null default pg_current_xact_id(),
   previous pg_snapshot,
   reached bigint,
   filed_after timestamp with time zone,
@@ -441,7 +443,7 @@ function outbox.assert_log_fits(accept_missing boolean, OUT orphans bigint) → 
   plpgsql volatile -- 45590649d1121c7027396b9b3292cb87
 
 function outbox.assert_same_database(last outbox.step, system_identifier bigint, database oid, cur pg_snapshot) → void
-  plpgsql volatile -- 11861186533ab42fd913b9f0755be2d0
+  plpgsql volatile -- bf86710f2d3eabef23b0c5dd88448a91
 
 function outbox.assert_sequencer() → void
   plpgsql volatile -- 272fd23d497b4f6560600d98081621f8
@@ -507,7 +509,7 @@ function outbox.emit(type text, aggregate_type text, aggregate_id text, payload 
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- c79cb96ea243bf23c099a54ceecbb821
 
 function outbox.emit_keyed(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 47e1b6782b849dd5de818caa7bc3dbf5
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 5bf71715f7b42edb8dae72a32fa3e44d
 
 function outbox.emit_many(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 91345ae4ca7a734b88c574678e59d68a
@@ -695,8 +697,8 @@ function outbox.note_audited(step_id bigint) → void
 function outbox.number_due(after_at timestamp with time zone, after_id bigint, now timestamp with time zone, piece integer, base bigint, lane_count smallint, OUT picked integer, OUT numbered integer, OUT last_at timestamp with time zone, OUT last_id bigint) → record
   plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- ba42858a309486b1de961f488e94229a
 
-function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
-  plpgsql volatile -- 7a52a1c3fc5d183fb69ab120b371647e
+function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
+  plpgsql volatile -- cc96e1951da9f1deaedb1d757f83e900
 
 function outbox.number_next(lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
   plpgsql volatile -- d0b82efe37a30b9208eb5c495376f2a9
@@ -795,7 +797,7 @@ function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, o
   plpgsql volatile -- 1eb7455b69310e33377d77bb12270246
 
 function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 7a5cb3565fc06c8154837a2b75275a24
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 42ce25d104e9cba79c7feaad7941ec48
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24

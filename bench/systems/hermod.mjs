@@ -30,8 +30,10 @@ export default {
   ],
 
   async install(url) {
-    const pool = openPool(url, 2)
+    const pool = openPool(url, 4)
     await migrate(pool)
+    // The first upkeep adds partitions ahead, once a million events.
+    await createOutbox({ pool, listener }).runOnce()
     await pool.end()
   },
 

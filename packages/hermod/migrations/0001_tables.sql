@@ -16,9 +16,10 @@ insert into outbox.setting default values;
 -- CACHE must stay 1: with more, ids are not in order of emission within an aggregate.
 create sequence outbox.event_id as bigint cache 1;
 
+-- A transaction has its xid before it takes an id: defaults are evaluated in the order of columns. The numbering relies on it.
 create table outbox.event (
-  id             bigint      not null default nextval('outbox.event_id'),
   xid            xid8        not null default pg_current_xact_id(),  -- top-level transaction, also inside savepoints
+  id             bigint      not null default nextval('outbox.event_id'),
   created_at     timestamptz not null default outbox.clock(),
   not_before     timestamptz,
   bytes          integer     not null,
@@ -58,11 +59,14 @@ create index log_event_id on outbox.log using brin (event_id) with (pages_per_ra
 
 -- One row per sequencing step. `previous` is set while the window (previous, snapshot] is still being numbered in
 -- pieces; `reached` is then the highest event id done, `filed_after` the time beyond which its events were filed as
--- scheduled. `due_*` is how far scheduled events have been numbered.
+-- scheduled. `due_*` is how far scheduled events have been numbered. `last_id` was the last event id handed out when
+-- `snapshot` was about to be taken, and `xid` was assigned after that: events up to `last_id` have an xid below `xid`.
 create table outbox.step (
   id                bigint      generated always as identity primary key,
   at                timestamptz not null,
   snapshot          pg_snapshot not null,
+  last_id           bigint      not null default 0,
+  xid               xid8        not null default pg_current_xact_id(),
   previous          pg_snapshot,
   reached           bigint,
   filed_after       timestamptz,

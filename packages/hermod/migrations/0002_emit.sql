@@ -84,6 +84,7 @@ declare
   new_id bigint;
   known record;
   body bytea;
+  xid xid8 := pg_current_xact_id();   -- before the first id: a key may have to be waited for after it
 begin
   for e in
     select * from unnest(types, aggregate_types, aggregate_ids, payloads, versions, headers, not_before, keys)

@@ -1,6 +1,7 @@
 -- sequence: number what committed, exactly, by comparing two snapshots (docs/guarantees.md says why).
 --
---   first piece:  by xid, lowest ids first          next pieces:  by id, above the last one numbered
+--   first piece:  by id above the ids handed out before the lower snapshot, and by xid who was in progress then
+--   next pieces:  by id, above the last one numbered
 --   ┌─ lower snapshot ────────── window ───────────── upper snapshot ─┐
 --   every event visible in `upper` and not in `lower` is numbered once, in order of id
 
@@ -67,12 +68,13 @@ set enable_bitmapscan = off set jit = off as $$
   select g.event_id from generate_series(0, lane_count - 1) i join outbox.log g on g.lane = i and g.pos = at_pos
 $$;
 
--- The first piece of a window, found by xid: one statement that streams from the index into the log, so that an event is
--- copied once; planned under the settings of `sequence`. `late` were in progress when the previous window closed; their xids lie below xmax(lower).
--- The numbering says its order itself: a hash join in several batches (many kinds, little work_mem) would change it.
--- `id + 0`: the fence must not tempt the planner to walk the primary key where few xids made many rows.
+-- The first piece of a window: one statement that streams from the indexes into the log, so that an event is copied once;
+-- planned under the settings of `sequence`. Ids above `floor` were handed out after the lower snapshot was about to be taken.
+-- Whoever has an id up to it and was in progress then is `late` (listed in that snapshot), or has an xid from its xmax on (it
+-- lists none of these), and below `below`, which was assigned after `floor` was read. `id + 0`: the planner must not walk the
+-- primary key for the few of them.
 create function outbox.number_first(
-  lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, piece integer,
+  lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer,
   base bigint, lane_count smallint, due timestamptz,
   out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[])
 language plpgsql as $$
@@ -82,10 +84,15 @@ begin
   select base + row_number() over (order by h.id), h.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
     from (select e.id, e.type, e.aggregate_type, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
             from (select w.id, w.type, w.aggregate_type, w.aggregate_id from (
-                    select a.* from outbox.event a
-                     where a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)
+                    (select a.* from outbox.event a
+                      where a.id > greatest(floor, fenced) and (a.not_before is null or a.not_before <= due)
+                        and pg_visible_in_snapshot(a.xid, upper) and not pg_visible_in_snapshot(a.xid, lower)
+                      order by a.id limit piece)
                     union all
-                    select b.* from outbox.event b where b.xid = any (late)) w
+                    select b.* from outbox.event b where b.xid = any (late) and b.id + 0 <= floor
+                    union all
+                    select c.* from outbox.event c where c.xid >= pg_snapshot_xmax(lower) and c.xid < below and c.id + 0 <= floor
+                       and pg_visible_in_snapshot(c.xid, upper)) w
                    where w.id + 0 > fenced and (w.not_before is null or w.not_before <= due)
                    order by w.id limit piece) e
            order by e.id offset 0) h  -- hashed once, after the limit; the order is told on, or all would be sorted again
@@ -214,6 +221,7 @@ declare
   late    xid8[];
   filed   integer := 0;
   open    boolean;
+  continued boolean;
 begin
   if not pg_try_advisory_xact_lock(4841297201) then
     return;
@@ -225,6 +233,7 @@ begin
   -- Lock first, then look, in separate statements: a snapshot taken with the lock may be older than what it protects.
   select * into last from outbox.step order by id desc limit 1;
   select * into setting from outbox.setting;
+  -- Before the snapshot: whoever takes an id after this is found by it, whoever took one before has its xid already.
   select q.seqcache as cache, e.last_value - case when e.is_called then 0 else 1 end as last into ids
     from outbox.event_id e cross join pg_catalog.pg_sequence q where q.seqrelid = 'outbox.event_id'::regclass;
   select pg_current_snapshot() into cur;
@@ -233,7 +242,7 @@ begin
     perform outbox.assert_sequencer();
   end if;
   if last.id is null or last.system_identifier <> me[1]::bigint or last.database <> me[2]::oid
-     or pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) or ids.last < setting.fenced_id then
+     or pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) or ids.last < greatest(setting.fenced_id, last.last_id) then
     perform outbox.assert_same_database(last, me[1]::bigint, me[2]::oid, cur);
   end if;
 
@@ -252,6 +261,7 @@ begin
   end if;
 
   open := last.previous is not null;
+  continued := open;
   lower := case when open then last.previous else coalesce(last.snapshot, '3:3:') end;
   cur := case when open then last.snapshot else cur end;
   -- One time for the whole window tells what is filed from what is numbered.
@@ -261,7 +271,7 @@ begin
   elsif cur::text <> lower::text then
     late := array(select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur));
     filed := outbox.file_scheduled(lower, cur, late, setting.fenced_id, due_at);
-    select * into part from outbox.number_first(lower, cur, late, setting.fenced_id, piece, pos, setting.lanes, due_at);
+    select * into part from outbox.number_first(lower, cur, late, coalesce(last.last_id, 0), coalesce(last.xid, '0'), setting.fenced_id, piece, pos, setting.lanes, due_at);
   else
     select 0 as numbered, null::bigint as last_id, null::smallint[] as lanes, null::smallint[] as kinds into part;
   end if;
@@ -283,8 +293,8 @@ begin
   if part.numbered > 0 or filed > 0 or due.picked > 0 or new_epoch or last.previous is not null or last.id is null
      or (cur::text <> lower::text and (last.at < now - interval '1 second' or last.at > now)) then
     perform set_config('synchronous_commit', 'on', true);
-    insert into outbox.step (at, snapshot, previous, reached, filed_after, pos, due_at, due_id, epoch, timeline, database, system_identifier)
-    values (now, cur, case when open then lower end, case when open then part.last_id end, case when open then due_at end, pos,
+    insert into outbox.step (at, snapshot, last_id, xid, previous, reached, filed_after, pos, due_at, due_id, epoch, timeline, database, system_identifier)
+    values (now, cur, case when continued then last.last_id else ids.last end, case when continued then last.xid else pg_current_xact_id() end, case when open then lower end, case when open then part.last_id end, case when open then due_at end, pos,
       coalesce(case when more then due.last_at else due_at end, '-infinity'),
       coalesce(case when more then due.last_id else 9223372036854775807 end, 0),
       coalesce(last.epoch, 0), me[3]::integer, me[2]::oid, me[1]::bigint);
@@ -318,7 +328,7 @@ begin
   elsif pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) then
     raise exception using errcode = 'HM015', message = 'HMD_RESTORED: transaction ids went backwards; run: hermod rebase';
   end if;
-  if (select s.last_value - case when s.is_called then 0 else 1 end from outbox.event_id s) < (select st.fenced_id from outbox.setting st) then
+  if (select s.last_value - case when s.is_called then 0 else 1 end from outbox.event_id s) < greatest((select st.fenced_id from outbox.setting st), last.last_id) then
     raise exception using errcode = 'HM015', message = 'HMD_RESTORED: the id sequence lies behind restored events; run: hermod rebase';
   end if;
 end $$;

@@ -28,6 +28,31 @@ export const sabotages: readonly Sabotage[] = [
     red: /events of the late commit/,
   },
   {
+    name: 'no-running-branch',
+    says: 'who was in progress at the previous step without being listed is not looked at again',
+    patches: [
+      step(
+        'select c.* from outbox.event c where c.xid >= pg_snapshot_xmax(lower)',
+        'select c.* from outbox.event c where false',
+      ),
+    ],
+    caughtBy: numbering.xidAtXmax,
+    red: /events of ids at or above xmax/,
+  },
+  {
+    name: 'id-before-xid',
+    says: 'an event takes its id before its transaction has an xid',
+    patches: [
+      {
+        file: 'migrations/0002_emit.sql',
+        find: '  xid xid8 := pg_current_xact_id();   -- before the first id: a key may have to be waited for after it\n',
+        replace: '',
+      },
+    ],
+    caughtBy: numbering.keyWaitedFor,
+    red: /an id taken before its row was written/,
+  },
+  {
     name: 'no-lock',
     says: 'a step without its advisory lock',
     patches: [step(tryLock, 'if false then')],
@@ -87,9 +112,8 @@ export const sabotages: readonly Sabotage[] = [
     says: "the row's own xmin instead of the top-level transaction",
     patches: [
       step(
-        'select a.* from outbox.event a\n                     where a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)',
-        `select a.* from outbox.event a where a.xmin::text::xid8 >= pg_snapshot_xmax(lower)
-            and a.xmin::text::xid8 < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xmin::text::xid8, upper)`,
+        'pg_visible_in_snapshot(a.xid, upper) and not pg_visible_in_snapshot(a.xid, lower)',
+        `pg_visible_in_snapshot(a.xmin::text::xid8, upper) and not pg_visible_in_snapshot(a.xmin::text::xid8, lower)`,
       ),
       step(lateBranch, lateBranch.replace('b.xid', 'b.xmin::text::xid8')),
     ],

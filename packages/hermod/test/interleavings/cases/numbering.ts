@@ -123,6 +123,30 @@ export const xidAtXmax = defineCase('xid-at-xmax', async ({ db }) => {
   await holds(db, 'I1', 'I3', 'I5')
 })
 
+/** An id is taken, then a key is waited for while others commit and are numbered; only then the row is written. */
+export const keyWaitedFor = defineCase('late-commit: waiting for a key', async ({ db }) => {
+  const keyed = `select outbox.emit('doc.updated', 'doc', $1, '{"v": 1}', key => 'same')`
+  const t0 = await session(db, 't0')
+  const t1 = await session(db, 't1')
+  const t2 = await session(db, 't2')
+  await t0.begin()
+  await t0.run(keyed, ['undone'])
+  await t1.begin()
+  const waiting = t1.start(keyed, ['waited'])
+  await waiting.blocked(t0)
+  for (const id of ['one', 'two', 'three']) await emitAlone(t2, id)
+  expect(await step(db)).toBe(3)
+  await t0.rollback()
+  await waiting.promise
+  await t1.commit()
+  await emitAlone(t2, 'four')
+  await step(db)
+  expect((await logged(db)).sort(), 'an id taken before its row was written').toEqual(
+    ['one', 'two', 'three', 'waited', 'four'].sort(),
+  )
+  await holds(db, 'I1', 'I3', 'I5')
+})
+
 export const xidBeforeRow = defineCase('xid-before-row', async ({ db }) => {
   await db.query(`create table doc (id text primary key, v int not null default 0);
                   insert into doc (id) values ('x')`)
