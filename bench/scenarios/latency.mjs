@@ -9,7 +9,7 @@ const sampleMs = 5
 
 /** Smaller batches than for a drain: what waits in a batch waits for all of it. */
 const differences = {
-  hermod: { batch: 500 },
+  hermod: { concurrency: 1, batch: 500 },
   'pg-boss': { loops: 2, batch: 100 },
   'graphile-worker': { localQueue: 50 },
   'pg-transactional-outbox': { batch: 50, idleMs: 2 },

@@ -11,6 +11,7 @@ const asEvent = ({ aggregateId, payload }) => ({
 /** No pooler in between. */
 const prepare = true
 const leafRows = 1_000_000
+const leavesAhead = 2
 const callMax = 10_000
 const listener = { error: ({ during, error }) => console.error(`hermod, ${during}:`, error) }
 
@@ -29,21 +30,19 @@ export default {
     { concurrency: 4, batch: 5_000 },
   ],
 
+  /** With the leaves that its first upkeep would have added ahead. */
   async install(url) {
-    const pool = openPool(url, 4)
+    const pool = openPool(url, 2)
     await migrate(pool)
-    // The first upkeep adds partitions ahead, once a million events.
-    await createOutbox({ pool, listener }).runOnce()
+    for (const parent of ['event', 'log', 'attempt'])
+      for (let leaf = 1; leaf <= leavesAhead; leaf++) await addLeaf(pool, parent, leaf)
     await pool.end()
   },
 
-  /** One leaf is there after the installation; upkeep would have added the others in time. */
+  /** And later ones in time. */
   async room(pool, events) {
-    for (let from = leafRows + 1; from <= events; from += leafRows) {
-      for (const parent of ['event', 'log']) {
-        await pool.query('select outbox.add_partition($1, $2, $3)', [parent, from, from + leafRows])
-      }
-    }
+    for (let leaf = leavesAhead + 1; leaf * leafRows < events; leaf++)
+      for (const parent of ['event', 'log']) await addLeaf(pool, parent, leaf)
   },
 
   async producer(url, connections = 1) {
@@ -88,6 +87,11 @@ export default {
       return
     throw new Error(`hermod did not deliver ${events} events: ${JSON.stringify(rows[0])}`)
   },
+}
+
+function addLeaf(pool, parent, leaf) {
+  const from = leaf * leafRows + 1
+  return pool.query('select outbox.add_partition($1, $2, $3)', [parent, from, from + leafRows])
 }
 
 /** Counts, and may take its time. */
