@@ -116,10 +116,9 @@ export class Sequencer {
     const { busyPollMs, offer, db } = this.#options
     const count = this.#count
     const ended = this.#ended.count
-    // A loop that took the last step along is probably about to come for the next.
-    const taken =
-      this.#small && (this.#lent || (this.#due && this.#refusal === undefined && offer()))
-    if (taken) await this.#ended.wait(busyPollMs, ended)
+    const lends = this.#small && this.#due && this.#refusal === undefined
+    // A busy loop that took the last step along is probably about to come for the next.
+    if (lends && (offer() || this.#lent)) await this.#ended.wait(busyPollMs, ended)
     while (this.#underway) await this.#ended.wait(busyPollMs)
     if (this.#count !== count || !this.#running) return this.#last
     const own = this.#begin(undefined)
