@@ -10,7 +10,7 @@ const size = { connections, warmMs: 3_000 }
 export default {
   name: 'emit',
   title: 'write path: transactions/s of update + emit + commit on 8 connections',
-  weight: 32,
+  weight: 46,
   sizes: {
     tiny: { ...size, rounds: 1, ms: 100, warmMs: 20 },
     quick: { ...size, rounds: 3, ms: 1_000, warmMs: 1_500 },

@@ -18,14 +18,15 @@ const listener = { error: ({ during, error }) => console.error(`hermod, ${during
 export default {
   name: 'hermod',
   schema: 'outbox',
-  settings: { concurrency: 2, batch: 5_000 },
+  settings: { concurrency: 2, batch: 2_000 },
   reasons:
-    'two claim loops for two cores; the largest batch a subscription may have; prepared statements',
+    'two claim loops for two cores; larger batches are no faster and need more memory; prepared statements',
   /** One loop takes all lanes at its first claim: a smoke run waits for no second one. */
   smoke: { concurrency: 1, batch: 500 },
   candidates: [
     { concurrency: 1, batch: 5_000 },
     { concurrency: 2, batch: 5_000 },
+    { concurrency: 2, batch: 2_000 },
     { concurrency: 2, batch: 1_000 },
     { concurrency: 4, batch: 5_000 },
   ],

@@ -87,7 +87,7 @@ function nameOf(text: string): string {
 export async function transaction<T>(
   db: Database,
   work: (client: PoolClient) => Promise<T>,
-  last: () => string = () => '',
+  last: (client: PoolClient) => Promise<string> = async () => '',
 ): Promise<T> {
   const client = await db.connect()
   let broken: Error | undefined
@@ -98,7 +98,7 @@ export async function transaction<T>(
   try {
     await client.query('begin')
     const result = await work(client)
-    assertCommitted(await client.query(`${last()}commit`))
+    assertCommitted(await client.query(`${await last(client)}commit`))
     return result
   } catch (error) {
     await client.query('rollback').catch((cause: Error) => {

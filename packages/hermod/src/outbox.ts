@@ -88,8 +88,11 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     const waiting = new Waiting(this.#emitOptions())
     const add = (events: EventOf<D> | readonly EventOf<D>[]) =>
       waiting.add(events as NewEvent | readonly NewEvent[])
-    const close = () => waiting.close()
-    const result = await transaction(this.db, (tx) => work(tx, add), close).finally(close)
+    const result = await transaction(
+      this.db,
+      (tx) => work(tx, add),
+      (tx) => waiting.send(tx),
+    ).finally(() => waiting.close())
     this.wake()
     return result
   }

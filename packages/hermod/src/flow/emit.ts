@@ -20,6 +20,9 @@ const EMIT_ONE = `select outbox.emit_one($1::text, $2::text, $3::text, $4::text,
 const LOCK = `select outbox.lock($1::text::text[], $2::text::text[])::text as locked`
 const LOCK_TIMEOUT = `select set_config('lock_timeout', $1::text, true) as value`
 
+/** Up to so many events travel with COMMIT; quoting more costs more than the message they save. */
+const ridesMax = 10
+
 export const lockWaitMs = 10_000
 export const lockMax = 100
 
@@ -38,11 +41,8 @@ export async function emit(
 ): Promise<bigint[]> {
   const tx = asTx(client)
   const prepared = checked(events, { known, nowMs, listener })
-  const [first] = prepared
-  if (first === undefined) return []
-  const rows = isAlone(prepared)
-    ? await query(tx, EMIT_ONE, scalars(first), prepare ? 'hermod_emit_one' : undefined)
-    : await query(tx, EMIT, parameters(prepared), prepare ? 'hermod_emit_many' : undefined)
+  if (prepared.length === 0) return []
+  const rows = await insert(tx, prepared, prepare)
   return rows.map((row) => BigInt(row.id as string))
 }
 
@@ -63,13 +63,19 @@ export class Waiting {
     for (const event of checked(events, this.#options)) this.#events.push(event)
   }
 
-  /** The statements; from now on nothing is added. */
-  close(): string {
+  /** From now on nothing is added. */
+  close(): void {
     this.#closed = true
-    let text = ''
+  }
+
+  /** A few are told as statements to send with COMMIT; many are sent here, where a message counts for little. */
+  async send(client: unknown): Promise<string> {
+    this.close()
+    const few = this.#events.length <= ridesMax
+    if (few) return this.#events.length === 0 ? '' : statement(this.#events)
     for (let from = 0; from < this.#events.length; from += eventsMax)
-      text += statement(this.#events.slice(from, from + eventsMax))
-    return text
+      await insert(asTx(client), this.#events.slice(from, from + eventsMax), this.#options.prepare)
+    return ''
   }
 }
 
@@ -80,6 +86,13 @@ function statement(events: readonly PreparedEvent[]): string {
   return isAlone(events)
     ? `select outbox.emit_one(${list});`
     : `select count(*) from outbox.emit_many(${list});`
+}
+
+function insert(tx: Tx, events: readonly PreparedEvent[], prepare = false) {
+  const [first] = events
+  return first !== undefined && isAlone(events)
+    ? query(tx, EMIT_ONE, scalars(first), prepare ? 'hermod_emit_one' : undefined)
+    : query(tx, EMIT, parameters(events), prepare ? 'hermod_emit_many' : undefined)
 }
 
 /** The common case has a function of its own. */
