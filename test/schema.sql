@@ -443,7 +443,7 @@ function outbox.assert_log_fits(accept_missing boolean, OUT orphans bigint) → 
   plpgsql volatile -- 45590649d1121c7027396b9b3292cb87
 
 function outbox.assert_same_database(last outbox.step, system_identifier bigint, database oid, cur pg_snapshot) → void
-  plpgsql volatile -- bf86710f2d3eabef23b0c5dd88448a91
+  plpgsql volatile -- abf78584d9593eca16790b5044401e9f
 
 function outbox.assert_sequencer() → void
   plpgsql volatile -- 272fd23d497b4f6560600d98081621f8
@@ -615,6 +615,9 @@ function outbox.lag_of(sub text, scan_max integer, OUT head bigint, OUT cursor_p
 
 function outbox.lane_of(hash integer, lanes smallint) → smallint
   sql immutable parallel safe -- 54078025fb6098daa1f8f85145a2477a
+
+function outbox.last_id() → bigint
+  sql volatile -- 64e37a90fd8a826d73745d9ff66101e0
 
 function outbox.last_value(parent text) → bigint
   sql volatile -- 72c9e6aa694d63c730c33e7be03acea3
@@ -797,7 +800,7 @@ function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, o
   plpgsql volatile -- 1eb7455b69310e33377d77bb12270246
 
 function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 42ce25d104e9cba79c7feaad7941ec48
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- f4fe09cdee9029f6fdb59ef398b619f8
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24

@@ -45,7 +45,8 @@ export default {
 async function one(bench, system) {
   const { events, warmEvents, perSecond, connections, graceMs } = bench.size
   const settings = bench.settings(system, differences[system])
-  return bench.with(system, {}, async ({ url }) => {
+  return bench.with(system, {}, async (database) => {
+    const { url } = database
     await bench.stage.checkpoint()
     const worker = await watched({ role: 'consume', system, url, settings, remember: events })
     const task = { role: 'produce', system, url, events, perSecond, connections }
@@ -54,6 +55,8 @@ async function one(bench, system) {
     worker.tell({ word: 'stop' })
     const { acknowledged } = await worker.result
     await worker.exited
+    // Too late is a figure; lost would be none.
+    if (system === ours) await bench.check(system, { database, events })
     const reachedPerSecond = (events / (endedMs - startedMs)) * 1_000
     return { ...judge(sent, commits, acknowledged, warmEvents), reachedPerSecond }
   })

@@ -44,6 +44,12 @@ begin
   end if;
 end $$;
 
+-- The last event id handed out. By this function, which locks the sequence's page: a plain select of it may see the value
+-- 32 ahead that nextval() writes there for a moment while it logs, and ids that nobody has would be taken for handed out.
+create function outbox.last_id() returns bigint
+language sql volatile
+return coalesce(pg_sequence_last_value('outbox.event_id'), 0);
+
 -- The code of a pair (type, aggregate type), given to it when it is met for the first time. Past 32,767 pairs it is 0, and
 -- filters look at the event itself.
 create function outbox.kind_code(of_type text, of_aggregate_type text) returns smallint
@@ -234,8 +240,8 @@ begin
   select * into last from outbox.step order by id desc limit 1;
   select * into setting from outbox.setting;
   -- Before the snapshot: whoever takes an id after this is found by it, whoever took one before has its xid already.
-  select q.seqcache as cache, e.last_value - case when e.is_called then 0 else 1 end as last into ids
-    from outbox.event_id e cross join pg_catalog.pg_sequence q where q.seqrelid = 'outbox.event_id'::regclass;
+  select q.seqcache as cache, outbox.last_id() as last into ids
+    from pg_catalog.pg_sequence q where q.seqrelid = 'outbox.event_id'::regclass;
   select pg_current_snapshot() into cur;
   me := string_to_array(coalesce(nullif(current_setting('outbox.identity', true), ''), outbox.remember_identity()), ' ', '-');
   if ids.cache <> 1 then
@@ -328,7 +334,7 @@ begin
   elsif pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) then
     raise exception using errcode = 'HM015', message = 'HMD_RESTORED: transaction ids went backwards; run: hermod rebase';
   end if;
-  if (select s.last_value - case when s.is_called then 0 else 1 end from outbox.event_id s) < greatest((select st.fenced_id from outbox.setting st), last.last_id) then
+  if outbox.last_id() < greatest((select st.fenced_id from outbox.setting st), last.last_id) then
     raise exception using errcode = 'HM015', message = 'HMD_RESTORED: the id sequence lies behind restored events; run: hermod rebase';
   end if;
 end $$;

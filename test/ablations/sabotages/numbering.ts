@@ -53,6 +53,18 @@ export const sabotages: readonly Sabotage[] = [
     red: /an id taken before its row was written/,
   },
   {
+    name: 'last-id-unlocked',
+    says: 'the last id is read without locking the page of the sequence',
+    patches: [
+      step(
+        "return coalesce(pg_sequence_last_value('outbox.event_id'), 0);",
+        'begin atomic select e.last_value from outbox.event_id e; end;',
+      ),
+    ],
+    caughtBy: numbering.lastIdAhead,
+    red: /reads of the last id that went back/,
+  },
+  {
     name: 'no-lock',
     says: 'a step without its advisory lock',
     patches: [step(tryLock, 'if false then')],
