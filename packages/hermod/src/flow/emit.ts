@@ -10,12 +10,21 @@ import { eventsMax, type NewEvent, type PreparedEvent, prepareEvents } from '../
 import { payloadBytesWarn } from '../payload.ts'
 import { type Listener, notify } from '../telemetry.ts'
 
-const EMIT = `select id::text as id from outbox.emit_many(
-  $1::text::text[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::smallint[],
-  $6::text::text[], $7::text::timestamptz[], $8::text::text[]) as id`
+/** Between the texts of a list: it stands in no event's text, so nothing has to be quoted. */
+const between = '\x1e'
+const listed = (text: string) => `string_to_array(${text}, chr(30), '')`
+
+const emitMany = (lists: readonly string[]) => {
+  const [versions, headers, notBefore, keys] = lists.slice(4).map(listed)
+  return `outbox.emit_many(${lists.slice(0, 4).map(listed).join(', ')}, ${versions}::smallint[],
+    ${headers}, ${notBefore}::timestamptz[], ${keys})`
+}
+
+const EMIT = `select string_agg(id::text, ',') as ids
+  from ${emitMany(['$1', '$2', '$3', '$4', '$5', '$6', '$7', '$8'].map((at) => `${at}::text`))} as id`
 
 const EMIT_ONE = `select outbox.emit_one($1::text, $2::text, $3::text, $4::text, $5::text::smallint,
-  $6::text, $7::text::timestamptz)::text as id`
+  $6::text, $7::text::timestamptz)::text as ids`
 
 const LOCK = `select outbox.lock($1::text::text[], $2::text::text[])::text as locked`
 const LOCK_TIMEOUT = `select set_config('lock_timeout', $1::text, true) as value`
@@ -42,8 +51,8 @@ export async function emit(
   const tx = asTx(client)
   const prepared = checked(events, { known, nowMs, listener })
   if (prepared.length === 0) return []
-  const rows = await insert(tx, prepared, prepare)
-  return rows.map((row) => BigInt(row.id as string))
+  const [row] = await insert(tx, prepared, prepare)
+  return String(row?.ids).split(',').map(BigInt)
 }
 
 /** Events that wait for the end of a transaction, to travel with its COMMIT. */
@@ -81,11 +90,9 @@ export class Waiting {
 
 function statement(events: readonly PreparedEvent[]): string {
   const [first] = events
-  const values = first !== undefined && isAlone(events) ? scalars(first) : parameters(events)
-  const list = values.map(literal).join(',')
-  return isAlone(events)
-    ? `select outbox.emit_one(${list});`
-    : `select count(*) from outbox.emit_many(${list});`
+  return first !== undefined && isAlone(events)
+    ? `select outbox.emit_one(${scalars(first).map(literal).join(',')});`
+    : `select count(*) from ${emitMany(parameters(events).map(literal))};`
 }
 
 function insert(tx: Tx, events: readonly PreparedEvent[], prepare = false) {
@@ -120,18 +127,25 @@ function scalars(event: PreparedEvent): (string | null)[] {
 }
 
 function parameters(events: readonly PreparedEvent[]): (string | null)[] {
-  const some = (pick: (event: PreparedEvent) => string | number | null) =>
-    events.some((event) => pick(event) !== null) ? arrayLiteral(events.map(pick)) : null
+  const some = (pick: (event: PreparedEvent) => string | null) =>
+    events.some((event) => pick(event) !== null) ? list(events, pick) : null
   return [
-    arrayLiteral(events.map((event) => event.type)),
-    arrayLiteral(events.map((event) => event.aggregateType)),
-    arrayLiteral(events.map((event) => event.aggregateId)),
-    arrayLiteral(events.map((event) => event.payload)),
-    some((event) => (event.version === 1 ? null : event.version)),
+    list(events, (event) => event.type),
+    list(events, (event) => event.aggregateType),
+    list(events, (event) => event.aggregateId),
+    list(events, (event) => event.payload),
+    some((event) => (event.version === 1 ? null : String(event.version))),
     some((event) => event.headers),
     some((event) => event.notBefore),
     some((event) => event.key),
   ]
+}
+
+function list(
+  events: readonly PreparedEvent[],
+  pick: (event: PreparedEvent) => string | null,
+): string {
+  return events.map((event) => pick(event) ?? '').join(between)
 }
 
 const QUOTED = /["\\]/g
