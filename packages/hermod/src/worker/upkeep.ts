@@ -15,6 +15,8 @@ const ANALYZE = `analyze (skip_locked) outbox.subscription, outbox.filter, outbo
   outbox.kind, outbox.step, outbox.scheduled, outbox.idempotency, outbox.inbox, outbox.worker`
 
 export const upkeepMs = 10_000
+/** A worker delivers first: what waited while it was away matters more. */
+const firstMs = 1_000
 const analyzeMs = 600_000
 const pruneRows = 1_000
 const pruneCallsMax = 100
@@ -47,9 +49,11 @@ export class Upkeep {
   }
 
   start(): void {
-    this.#tick()
-    this.#timer = setInterval(() => this.#tick(), this.#everyMs)
-    this.#timer.unref()
+    const first = () => {
+      this.#tick()
+      this.#timer = setInterval(() => this.#tick(), this.#everyMs).unref()
+    }
+    this.#timer = setTimeout(first, Math.min(firstMs, this.#everyMs)).unref()
   }
 
   /** Every piece now, whoever had the last turn; errors are told, not thrown. */
@@ -60,7 +64,7 @@ export class Upkeep {
 
   async stop(): Promise<void> {
     this.#stopping = true
-    clearInterval(this.#timer)
+    clearTimeout(this.#timer)
     await this.#running
   }
 
