@@ -46,11 +46,13 @@ create table outbox.kind (
   primary key (type, aggregate_type)
 );
 
--- The numbered log: 24 bytes of data a row.
+-- The numbered log: 28 bytes of data a row. `bytes` is the payload's, so that a read knows where to stop before it looks
+-- for events.
 create table outbox.log (
   pos      bigint   not null,
   event_id bigint   not null,
   hash     integer  not null,
+  bytes    integer  not null,
   lane     smallint not null,
   kind     smallint not null,
   primary key (lane, pos)

@@ -86,10 +86,10 @@ create function outbox.number_first(
 language plpgsql as $$
 begin
   with put as (
-  insert into outbox.log (pos, event_id, hash, lane, kind)
-  select base + row_number() over (order by h.id), h.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
-    from (select e.id, e.type, e.aggregate_type, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
-            from (select w.id, w.type, w.aggregate_type, w.aggregate_id from (
+  insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
+  select base + row_number() over (order by h.id), h.id, h.hash, h.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
+    from (select e.id, e.type, e.aggregate_type, e.bytes, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
+            from (select w.id, w.type, w.aggregate_type, w.aggregate_id, w.bytes from (
                     (select a.* from outbox.event a
                       where a.id > greatest(floor, fenced) and (a.not_before is null or a.not_before <= due)
                         and pg_visible_in_snapshot(a.xid, upper) and not pg_visible_in_snapshot(a.xid, lower)
@@ -113,10 +113,10 @@ create function outbox.number_next(
   base bigint, lane_count smallint, due timestamptz, out numbered integer, out last_id bigint)
 language plpgsql as $$
 begin
-  insert into outbox.log (pos, event_id, hash, lane, kind)
-  select base + row_number() over (order by h.id), h.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
-    from (select e.id, e.type, e.aggregate_type, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
-            from (select w.id, w.type, w.aggregate_type, w.aggregate_id from outbox.event w
+  insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
+  select base + row_number() over (order by h.id), h.id, h.hash, h.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
+    from (select e.id, e.type, e.aggregate_type, e.bytes, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
+            from (select w.id, w.type, w.aggregate_type, w.aggregate_id, w.bytes from outbox.event w
                    where w.id > reached and (w.not_before is null or w.not_before <= due)
                      and pg_visible_in_snapshot(w.xid, upper) and not pg_visible_in_snapshot(w.xid, lower)
                    order by w.id limit piece) e
@@ -160,8 +160,8 @@ begin
   ), gone as (
     delete from outbox.scheduled s using due d where s.due = d.due and s.event_id = d.event_id
   ), logged as (
-    insert into outbox.log (pos, event_id, hash, lane, kind)
-    select base + row_number() over (order by d.due, d.event_id), e.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(e.type, e.aggregate_type))
+    insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
+    select base + row_number() over (order by d.due, d.event_id), e.id, h.hash, e.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(e.type, e.aggregate_type))
       from due d
       join outbox.event e on e.id = d.event_id
       cross join lateral (select outbox.hash(e.aggregate_type, e.aggregate_id) as hash) h

@@ -386,16 +386,16 @@ language sql stable as $$
                    else outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
                      case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case when m.mark is distinct from 'held' then z.headers end) end, E'\x1e') as heads,
             string_agg(case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end, E'\x1e') as payloads
-       from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload, e.bytes,
-                    sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
-               from (select c.pos, c.event_id, c.kind
-                       from (select l.pos, l.event_id, l.kind from outbox.log l
-                              where l.lane = b.lane and l.pos > b.after and l.pos <= until order by l.pos
-                              limit case when kinds is null then b.budget else scan_max end) c
-                      where kinds is null or c.kind = any (kinds) order by c.pos limit b.budget) g
-               left join outbox.event e on e.id = g.event_id) z
-      cross join lateral (select case when marked then outbox.mark(s, b.lane, z.aggregate_type, z.aggregate_id) end as mark) m
-      where coalesce(z.before, 0) < b.bytes) r
+       from (select g.pos, g.event_id, g.kind, g.bytes, g.before, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload
+               from (select w.pos, w.event_id, w.kind, w.bytes, sum(w.bytes) over (order by w.pos rows unbounded preceding) - w.bytes as before
+                       from (select c.pos, c.event_id, c.kind, c.bytes
+                               from (select l.pos, l.event_id, l.kind, l.bytes from outbox.log l
+                                      where l.lane = b.lane and l.pos > b.after and l.pos <= until order by l.pos
+                                      limit case when kinds is null then b.budget else scan_max end) c
+                              where kinds is null or c.kind = any (kinds) order by c.pos limit b.budget) w) g
+               left join outbox.event e on e.id = g.event_id
+              where g.before < b.bytes) z
+      cross join lateral (select case when marked then outbox.mark(s, b.lane, z.aggregate_type, z.aggregate_id) end as mark) m) r
 $$;
 
 -- The same for a subscription with a single lane, which reads all lanes of the log by position.
@@ -415,13 +415,13 @@ begin
     from (select z.kind, outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
                    case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case when m.mark is distinct from 'held' then z.headers end) as head,
                  case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end as payload
-            from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload,
-                         sum(e.bytes) over (order by g.pos rows unbounded preceding) - e.bytes as before
-                    from (select c.* from outbox.scan(true, 0::smallint, after, until, rows_max) c
-                           where kinds is null or c.kind = any (kinds) order by c.pos limit budget) g
-                    left join outbox.event e on e.id = g.event_id) z
+            from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key, e.headers, e.payload
+                    from (select w.*, sum(w.bytes) over (order by w.pos rows unbounded preceding) - w.bytes as before
+                            from (select c.* from outbox.scan(true, 0::smallint, after, until, rows_max) c
+                                   where kinds is null or c.kind = any (kinds) order by c.pos limit budget) w) g
+                    left join outbox.event e on e.id = g.event_id
+                   where g.before < bytes_max) z
            cross join lateral (select case when marked then outbox.mark(s, 0::smallint, z.aggregate_type, z.aggregate_id) end as mark) m
-           where coalesce(z.before, 0) < bytes_max
            order by z.pos) r;
   if got < budget then
     select case when got < least(c.matched, budget) then null

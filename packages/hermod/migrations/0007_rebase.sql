@@ -26,9 +26,9 @@ $$;
 -- Events that are neither in the log nor filed. `retired`: the last step had numbered them, and the part of the log
 -- where they must have been is gone.
 create function outbox.not_in_log(last outbox.step, fenced bigint)
-returns table (id bigint, not_before timestamptz, type text, aggregate_type text, aggregate_id text, retired boolean)
+returns table (id bigint, not_before timestamptz, type text, aggregate_type text, aggregate_id text, bytes integer, retired boolean)
 language sql stable as $$
-  select e.id, e.not_before, e.type, e.aggregate_type, e.aggregate_id,
+  select e.id, e.not_before, e.type, e.aggregate_type, e.aggregate_id, e.bytes,
          greatest(e.created_at, e.not_before) <= l.since and (e.id <= fenced
            or coalesce(pg_visible_in_snapshot(e.xid, coalesce((last).previous, (last).snapshot)), false)
            or coalesce(e.id <= (last).reached and pg_visible_in_snapshot(e.xid, (last).snapshot), false))
@@ -200,8 +200,8 @@ begin
     insert into outbox.scheduled (due, event_id) select r.not_before, r.id from rest r where r.not_before > number_rest.due and not r.retired
     returning event_id
   ), logged as (
-    insert into outbox.log (pos, event_id, hash, lane, kind)
-    select base + row_number() over (order by r.id), r.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(r.type, r.aggregate_type))
+    insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
+    select base + row_number() over (order by r.id), r.id, h.hash, r.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(r.type, r.aggregate_type))
       from rest r
      cross join lateral (select outbox.hash(r.aggregate_type, r.aggregate_id) as hash) h
       left join outbox.kind k on k.type = r.type and k.aggregate_type = r.aggregate_type
