@@ -1,5 +1,6 @@
 -- sequence: number what committed, exactly, by comparing two snapshots (docs/guarantees.md says why).
 --
+--   few ids:      by id, above one that everybody in the window has taken later ones than
 --   first piece:  by id above the ids handed out before the lower snapshot, and by xid who was in progress then
 --   next pieces:  by id, above the last one numbered
 --   ┌─ lower snapshot ────────── window ───────────── upper snapshot ─┐
@@ -73,6 +74,33 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_has
 set enable_bitmapscan = off set jit = off as $$
   select g.event_id from generate_series(0, lane_count - 1) i join outbox.log g on g.lane = i and g.pos = at_pos
 $$;
+
+-- So many ids a window may reach back over to be numbered by id alone: reading some events again costs less than asking
+-- for those in progress by xid.
+create function outbox.near_ids() returns integer
+language sql immutable parallel safe
+return 1000;
+
+-- A window of few ids, whole: numbers what may be delivered and files the rest.
+create function outbox.number_near(
+  lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamptz,
+  out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[], out filed integer)
+language plpgsql as $$
+begin
+  with w as materialized (
+    select e.id, e.type, e.aggregate_type, e.bytes, e.not_before, outbox.hash(e.aggregate_type, e.aggregate_id) as hash from outbox.event e
+     where e.id > above and pg_visible_in_snapshot(e.xid, upper) and not pg_visible_in_snapshot(e.xid, lower) order by e.id
+  ), later as (
+    insert into outbox.scheduled (due, event_id) select w.not_before, w.id from w where w.not_before > number_near.due
+    returning event_id
+  ), put as (
+    insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
+    select base + row_number() over (order by w.id), w.id, w.hash, w.bytes, outbox.lane_of(w.hash, lane_count), coalesce(k.code, outbox.kind_code(w.type, w.aggregate_type))
+      from w left join outbox.kind k on k.type = w.type and k.aggregate_type = w.aggregate_type
+     where w.not_before is null or w.not_before <= number_near.due
+    returning lane, kind)
+  select count(*), (select count(*) from later), array_agg(distinct p.lane), array_agg(distinct p.kind) into numbered, filed, lanes, kinds from put p;
+end $$;
 
 -- The first piece of a window: one statement that streams from the indexes into the log, so that an event is copied once;
 -- planned under the settings of `sequence`. Ids above `floor` were handed out after the lower snapshot was about to be taken.
@@ -213,21 +241,27 @@ returns table (numbered integer, head bigint, more boolean, new_epoch boolean, l
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
 declare
-  last    outbox.step;
-  setting outbox.setting;
-  ids     record;
-  me      text[];
-  cur     pg_snapshot;
-  lower   pg_snapshot;
-  now     timestamptz := outbox.clock();
-  part    record;
-  due     record;
-  pos     bigint;
-  due_at  timestamptz;
-  late    xid8[];
-  filed   integer := 0;
-  open    boolean;
+  last      outbox.step;
+  setting   outbox.setting;
+  seen      record;
+  me        text[];
+  cur       pg_snapshot;
+  lower     pg_snapshot;
+  now       timestamptz := outbox.clock();
+  near      bigint;
+  part      record;
+  pos       bigint;
+  fresh     integer := 0;   -- numbered of the window
+  reached   bigint;
+  late      xid8[];
+  filed     integer := 0;
+  due_at    timestamptz;
+  picked    integer := 0;   -- scheduled events that are due
+  due_fresh integer := 0;
+  due_last  timestamptz;
+  due_id    bigint;
   continued boolean;
+  open      boolean := false;
 begin
   if not pg_try_advisory_xact_lock(4841297201) then
     return;
@@ -237,18 +271,19 @@ begin
     perform outbox.assert_sequencer();
   end if;
   -- Lock first, then look, in separate statements: a snapshot taken with the lock may be older than what it protects.
-  select * into last from outbox.step order by id desc limit 1;
-  select * into setting from outbox.setting;
-  -- Before the snapshot: whoever takes an id after this is found by it, whoever took one before has its xid already.
-  select q.seqcache as cache, outbox.last_id() as last into ids
-    from pg_catalog.pg_sequence q where q.seqrelid = 'outbox.event_id'::regclass;
-  select pg_current_snapshot() into cur;
+  select (select st from outbox.step st order by st.id desc limit 1) as step, t as setting, q.seqcache as cache, outbox.last_id() as last_id,
+         (select s.due from outbox.scheduled s order by s.due limit 1) as due into seen
+    from outbox.setting t join pg_catalog.pg_sequence q on q.seqrelid = 'outbox.event_id'::regclass;
+  last := seen.step;
+  setting := seen.setting;
+  -- After the last id was read: whoever takes an id later is found by it, whoever took one before has its xid already.
+  cur := pg_current_snapshot();
   me := string_to_array(coalesce(nullif(current_setting('outbox.identity', true), ''), outbox.remember_identity()), ' ', '-');
-  if ids.cache <> 1 then
+  if seen.cache <> 1 then
     perform outbox.assert_sequencer();
   end if;
   if last.id is null or last.system_identifier <> me[1]::bigint or last.database <> me[2]::oid
-     or pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) or ids.last < greatest(setting.fenced_id, last.last_id) then
+     or pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) or seen.last_id < greatest(setting.fenced_id, last.last_id) then
     perform outbox.assert_same_database(last, me[1]::bigint, me[2]::oid, cur);
   end if;
 
@@ -266,55 +301,75 @@ begin
     perform outbox.ensure_log_partition(pos + 1, pos + 2 * piece);
   end if;
 
-  open := last.previous is not null;
-  continued := open;
-  lower := case when open then last.previous else coalesce(last.snapshot, '3:3:') end;
-  cur := case when open then last.snapshot else cur end;
+  continued := last.previous is not null;
+  lower := case when continued then last.previous else coalesce(last.snapshot, '3:3:') end;
+  cur := case when continued then last.snapshot else cur end;
   -- One time for the whole window tells what is filed from what is numbered.
-  due_at := case when open then last.filed_after else greatest(now, last.due_at) end;
-  if open then
-    select n.*, null::smallint[] as lanes, null::smallint[] as kinds into part from outbox.number_next(lower, cur, last.reached, piece, pos, setting.lanes, due_at) n;
+  due_at := case when continued then last.filed_after else greatest(now, last.due_at) end;
+  if continued then
+    select n.numbered, n.last_id into fresh, reached from outbox.number_next(lower, cur, last.reached, piece, pos, setting.lanes, due_at) n;
+    open := fresh = piece;
   elsif cur::text <> lower::text then
-    late := array(select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur));
-    filed := outbox.file_scheduled(lower, cur, late, setting.fenced_id, due_at);
-    select * into part from outbox.number_first(lower, cur, late, coalesce(last.last_id, 0), coalesce(last.xid, '0'), setting.fenced_id, piece, pos, setting.lanes, due_at);
-  else
-    select 0 as numbered, null::bigint as last_id, null::smallint[] as lanes, null::smallint[] as kinds into part;
-  end if;
-  pos := pos + part.numbered;
-  open := part.numbered = piece;
-  if open then
-    select 0 as picked, 0 as numbered, last.due_at as last_at, last.due_id as last_id into due;
-  elsif not exists (select from outbox.scheduled s where s.due <= due_at) then
-    select 0 as picked, 0 as numbered, null::timestamptz as last_at, null::bigint as last_id into due;
-  else
-    select * into due from outbox.number_due(coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), due_at, piece, pos, setting.lanes);
-  end if;
-  pos := pos + due.numbered;
-
-  numbered := part.numbered + due.numbered;
-  head := pos;
-  more := open or due.picked = piece;
-  -- An empty window is stored too, at most once a second: else every idle poll would read it again.
-  if part.numbered > 0 or filed > 0 or due.picked > 0 or new_epoch or last.previous is not null or last.id is null
-     or (cur::text <> lower::text and (last.at < now - interval '1 second' or last.at > now)) then
-    perform set_config('synchronous_commit', 'on', true);
-    insert into outbox.step (at, snapshot, last_id, xid, previous, reached, filed_after, pos, due_at, due_id, epoch, timeline, database, system_identifier)
-    values (now, cur, case when continued then last.last_id else ids.last end, case when continued then last.xid else pg_current_xact_id() end, case when open then lower end, case when open then part.last_id end, case when open then due_at end, pos,
-      coalesce(case when more then due.last_at else due_at end, '-infinity'),
-      coalesce(case when more then due.last_id else 9223372036854775807 end, 0),
-      coalesce(last.epoch, 0), me[3]::integer, me[2]::oid, me[1]::bigint);
-    -- Steps are the time index of the log: the last one of each second is kept.
-    if date_trunc('second', last.at) = date_trunc('second', now) then
-      delete from outbox.step where id = last.id;
+    -- An id that everybody in the window took later ones than. Whoever is in it was in progress at its lower snapshot (listed, or
+    -- from its xmax on) or began later. An xid that is not below a step's own was assigned after that step had read its
+    -- `last_id`, and a transaction has its xid before it takes an id. Xids of another epoch say nothing.
+    select s.last_id into near from outbox.step s
+     where s.id > last.id - 40 and s.epoch = last.epoch and s.xid <= least(pg_snapshot_xmax(lower),
+             (select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur) order by x limit 1))
+     order by s.id desc limit 1;
+    near := greatest(near, setting.fenced_id);
+    if seen.last_id - near <= least(outbox.near_ids(), piece) then
+      part := outbox.number_near(lower, cur, near, pos, setting.lanes, due_at);
+      filed := part.filed;
+    else
+      late := array(select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur));
+      filed := outbox.file_scheduled(lower, cur, late, setting.fenced_id, due_at);
+      part := outbox.number_first(lower, cur, late, coalesce(last.last_id, 0), coalesce(last.xid, '0'), setting.fenced_id, piece, pos, setting.lanes, due_at);
+      open := part.numbered = piece;
     end if;
-  end if;
-  -- The end of a window in pieces: what committed since it was opened has not been looked at.
-  more := more or last.previous is not null;
-  -- Whom it concerns, where that is few: a worker then reads only these lanes' subscriptions.
-  if numbered between 1 and 100 and due.numbered = 0 then
+    fresh := part.numbered;
+    reached := part.last_id;
     lanes := part.lanes;
     kinds := part.kinds;
+  end if;
+  pos := pos + fresh;
+  if open then
+    due_last := last.due_at;
+    due_id := last.due_id;
+  elsif seen.due <= due_at then
+    select d.picked, d.numbered, d.last_at, d.last_id into picked, due_fresh, due_last, due_id
+      from outbox.number_due(coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), due_at, piece, pos, setting.lanes) d;
+  end if;
+  pos := pos + due_fresh;
+
+  numbered := fresh + due_fresh;
+  head := pos;
+  more := open or picked = piece;
+  -- An empty window is stored too, at most once a second: else every idle poll would read it again.
+  if fresh > 0 or filed > 0 or picked > 0 or new_epoch or continued or last.id is null
+     or (cur::text <> lower::text and (last.at < now - interval '1 second' or last.at > now)) then
+    if current_setting('synchronous_commit') <> 'on' then
+      perform set_config('synchronous_commit', 'on', true);
+    end if;
+    -- Steps are the time index of the log: the last one of each second is kept, and the newest, by which the next step finds
+    -- where to begin.
+    with gone as (
+      delete from outbox.step s using outbox.step n
+       where s.id = last.id - 20 and n.id = s.id + 1 and date_trunc('second', s.at) = date_trunc('second', n.at)
+    )
+    insert into outbox.step (at, snapshot, last_id, xid, previous, reached, filed_after, pos, due_at, due_id, epoch, timeline, database, system_identifier)
+    values (now, cur, case when continued then last.last_id else seen.last_id end, case when continued then last.xid else pg_current_xact_id() end,
+      case when open then lower end, case when open then reached end, case when open then due_at end, pos,
+      coalesce(case when more then due_last else due_at end, '-infinity'),
+      coalesce(case when more then due_id else 9223372036854775807 end, 0),
+      coalesce(last.epoch, 0), me[3]::integer, me[2]::oid, me[1]::bigint);
+  end if;
+  -- The end of a window in pieces: what committed since it was opened has not been looked at.
+  more := more or continued;
+  -- Whom it concerns, where that is few: a worker then reads only these lanes' subscriptions.
+  if due_fresh > 0 or numbered not between 1 and 100 then
+    lanes := null;
+    kinds := null;
   end if;
   return next;
 end $$;

@@ -1,5 +1,6 @@
 // Sabotages of numbering and emitting.
 
+import { byXid } from '../../../packages/hermod/test/interleavings/cases/by-xid.ts'
 import * as cost from '../../../packages/hermod/test/interleavings/cases/cost.ts'
 import * as fresh from '../../../packages/hermod/test/interleavings/cases/fresh-payload.ts'
 import * as numbering from '../../../packages/hermod/test/interleavings/cases/numbering.ts'
@@ -13,18 +14,18 @@ const step = (find: string, replace: string): Patch => ({
 })
 
 const tryLock = 'if not pg_try_advisory_xact_lock(4841297201) then'
-const takeSnapshot = 'select pg_current_snapshot() into cur;'
+const takeSnapshot = 'cur := pg_current_snapshot();'
 const lateBranch = 'select b.* from outbox.event b where b.xid = any (late)'
-const firstNumbering = `row_number() over (order by h.id), h.id, h.hash, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
-    from (select e.id, e.type, e.aggregate_type, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
-            from (select w.id, w.type, w.aggregate_type, w.aggregate_id from (`
+const firstNumbering = `row_number() over (order by h.id), h.id, h.hash, h.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
+    from (select e.id, e.type, e.aggregate_type, e.bytes, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
+            from (select w.id, w.type, w.aggregate_type, w.aggregate_id, w.bytes from (`
 
 export const sabotages: readonly Sabotage[] = [
   {
     name: 'no-late-branch',
     says: 'what was in progress at the previous step is not looked at again',
     patches: [step(lateBranch, 'select b.* from outbox.event b where false')],
-    caughtBy: numbering.lateCommit,
+    caughtBy: byXid(numbering.lateCommit),
     red: /events of the late commit/,
   },
   {
@@ -36,8 +37,51 @@ export const sabotages: readonly Sabotage[] = [
         'select c.* from outbox.event c where false',
       ),
     ],
+    caughtBy: byXid(numbering.xidAtXmax),
+    red: /events of ids at or above xmax/,
+  },
+  {
+    name: 'near-without-late',
+    says: 'a window read by id begins as if nobody listed in its lower snapshot had committed',
+    patches: [
+      step(
+        'least(pg_snapshot_xmax(lower),\n             (select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur) order by x limit 1))',
+        'pg_snapshot_xmax(lower)',
+      ),
+    ],
+    caughtBy: numbering.lateCommit,
+    red: /events of the late commit/,
+  },
+  {
+    name: 'near-without-running',
+    says: 'a window read by id begins as if nobody had been in progress without being listed',
+    patches: [step('s.xid <= least(pg_snapshot_xmax(lower),', 's.xid <= least(last.xid,')],
     caughtBy: numbering.xidAtXmax,
     red: /events of ids at or above xmax/,
+  },
+  {
+    name: 'near-backwards',
+    says: 'positions of a window read by id are not in order of id',
+    patches: [
+      step(
+        'row_number() over (order by w.id), w.id',
+        'row_number() over (order by w.id desc), w.id',
+      ),
+    ],
+    caughtBy: numbering.xidBeforeRow,
+    red: /I3: events of an aggregate that are out of order/,
+  },
+  {
+    name: 'near-row-xmin',
+    says: "a window read by id looks at the row's own xmin",
+    patches: [
+      step(
+        'pg_visible_in_snapshot(e.xid, upper) and not pg_visible_in_snapshot(e.xid, lower)',
+        'pg_visible_in_snapshot(e.xmin::text::xid8, upper) and not pg_visible_in_snapshot(e.xmin::text::xid8, lower)',
+      ),
+    ],
+    caughtBy: numbering.savepointRollback,
+    red: /events that survive savepoints/,
   },
   {
     name: 'id-before-xid',
@@ -49,7 +93,20 @@ export const sabotages: readonly Sabotage[] = [
         replace: '',
       },
     ],
-    caughtBy: numbering.keyWaitedFor,
+    caughtBy: numbering.keyWaitedForListed,
+    red: /an id taken before its row was written/,
+  },
+  {
+    name: 'id-before-xid, by xid',
+    says: 'an event takes its id before its transaction has an xid',
+    patches: [
+      {
+        file: 'migrations/0002_emit.sql',
+        find: '  xid xid8 := pg_current_xact_id();   -- before the first id: a key may have to be waited for after it\n',
+        replace: '',
+      },
+    ],
+    caughtBy: byXid(numbering.keyWaitedFor),
     red: /an id taken before its row was written/,
   },
   {
@@ -109,7 +166,7 @@ export const sabotages: readonly Sabotage[] = [
         ),
       ),
     ],
-    caughtBy: numbering.xidBeforeRow,
+    caughtBy: byXid(numbering.xidBeforeRow),
     red: /I3: events of an aggregate that are out of order/,
   },
   {
@@ -129,7 +186,7 @@ export const sabotages: readonly Sabotage[] = [
       ),
       step(lateBranch, lateBranch.replace('b.xid', 'b.xmin::text::xid8')),
     ],
-    caughtBy: numbering.savepointRollback,
+    caughtBy: byXid(numbering.savepointRollback),
     red: /events that survive savepoints/,
   },
   {

@@ -1,5 +1,6 @@
 // Safeguards of a restore: the guard that notices it, and the fence around restored rows.
 
+import { byXid } from '../../../packages/hermod/test/interleavings/cases/by-xid.ts'
 import {
   restoreGuard,
   restoreOvertaken,
@@ -30,7 +31,7 @@ export const sabotages: readonly Sabotage[] = [
         replace: '',
       },
     ],
-    caughtBy: restoreOvertaken,
+    caughtBy: byXid(restoreOvertaken),
     red: /numbered while the counter passes restored xids/,
   },
 ]

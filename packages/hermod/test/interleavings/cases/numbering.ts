@@ -147,6 +147,34 @@ export const keyWaitedFor = defineCase('late-commit: waiting for a key', async (
   await holds(db, 'I1', 'I3', 'I5')
 })
 
+/** The same with a step in between: then its transaction is listed, and asked for by what was known when it got its xid. */
+export const keyWaitedForListed = defineCase(
+  'late-commit: waiting for a key, listed by then',
+  async ({ db }) => {
+    const keyed = `select outbox.emit('doc.updated', 'doc', $1, '{"v": 1}', key => 'same')`
+    const [t0, t1, t2] = [await session(db, 't0'), await session(db, 't1'), await session(db, 't2')]
+    await t0.begin()
+    await t0.run(keyed, ['undone'])
+    await t1.begin()
+    const waiting = t1.start(keyed, ['waited'])
+    await waiting.blocked(t0)
+    await emitAlone(t2, 'one')
+    expect(await step(db)).toBe(1)
+    await t0.rollback()
+    await waiting.promise
+    await emitAlone(t2, 'two')
+    expect(await step(db)).toBe(1)
+    await t1.commit()
+    await step(db)
+    expect(await logged(db), 'an id taken before its row was written').toEqual([
+      'one',
+      'two',
+      'waited',
+    ])
+    await holds(db, 'I1', 'I3', 'I5')
+  },
+)
+
 /**
  * While nextval() logs, the sequence's page shows a value 32 ahead for a moment. A step that took it for handed out
  * would miss the events that get those ids later.

@@ -90,7 +90,7 @@ export const stepKilled = defineCase('step-killed', async ({ db }) => {
   for (const id of ['one', 'two', 'three']) await emitAlone(producer, id)
   await a.begin()
   expect(await step(a)).toBe(3)
-  const numbering = 'select pos, event_id, hash, lane, kind from outbox.log order by pos'
+  const numbering = 'select pos, event_id, hash, bytes, lane, kind from outbox.log order by pos'
   const first = await a.run(numbering)
   await a.kill()
   expect(await positions(db)).toEqual([])
