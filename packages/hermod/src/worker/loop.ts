@@ -35,14 +35,12 @@ import { Reading } from './reading.ts'
 import { Replaying } from './replaying.ts'
 import { nextDelayMs } from './retry.ts'
 import { Sending } from './sending.ts'
-import { Settling } from './settling.ts'
+import { keptMax, Settling } from './settling.ts'
 import type { Station } from './station.ts'
 import { readAlong } from './turning.ts'
 import { Wake } from './wake.ts'
 
 const errorPauseMs = 1_000
-/** Larger batches are settled beside the next read: both have enough to do. */
-const keptMax = 500
 
 export class Loop {
   readonly #station: Station
@@ -336,9 +334,10 @@ export class Loop {
       const settled = settlement(subscription, { ...found, fence: lane.fence, from }, result, delay)
       return counts === undefined ? settled : { ...settled, ...counts }
     })
-    await this.#settling.all()
+    await this.#settling.written()
     const cut = batches.some(({ read: { through } }, index) => settlements[index]?.to !== through)
     const well = !cut && trouble === undefined
+    // Larger batches are settled beside the next read: both have enough to do.
     const small = entries.length <= keptMax
     const keep = well && small && this.#next === undefined && this.#mayTakeAlong
     this.#settling.add({ round, lanes: settlements, endedMs: performance.now() }, keep)

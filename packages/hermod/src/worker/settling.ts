@@ -1,12 +1,17 @@
 /**
  * What a claim loop has delivered and not settled yet: one batch at a time is written beside the next
- * delivery, or kept for the next read, which takes it along in one statement.
+ * delivery, or kept for the next read, which takes it along in one statement. While small batches
+ * follow each other closely, those that simply passed are kept for a few of them and settled as one.
  */
 import { type SettledBatch, type Settlement, settle } from '../flow/settle.ts'
 import { notify } from '../telemetry.ts'
 import type { Round } from './batch.ts'
 import { tellRetries } from './report.ts'
 import type { Station } from './station.ts'
+
+/** So long, and so many events, may wait: as many as a batch that is not kept may hold. */
+const keptMs = 20
+export const keptMax = 500
 
 /** A delivered batch, as the database shall know it. */
 export interface Unsettled {
@@ -38,20 +43,33 @@ export class Settling {
     await this.#writing
   }
 
+  /** What is being written is. */
+  async written(): Promise<void> {
+    await this.#writing
+  }
+
   /** Kept for the next read, or written at once, beside the next delivery. */
   add({ round, lanes, endedMs }: Unsettled, keep: boolean): void {
     const held = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
     const changes = lanes.filter(isChange)
     for (const one of lanes) if (!isChange(one)) held.get(one.lane)?.settled(one.to, one.beyond)
     if (changes.length === 0) return
-    const unsettled = { round, lanes: changes, endedMs }
-    if (keep) this.#kept = unsettled
+    const unsettled = following(this.take(), { round, lanes: changes, endedMs })
+    if (keep) this.keep(unsettled)
     else this.#writing = this.#write(unsettled)
   }
 
-  /** For the next read again. */
+  /** For the next read. */
   keep(unsettled: Unsettled | undefined): void {
     this.#kept = unsettled
+  }
+
+  /** What cannot wait for another round. */
+  takeDue(): Unsettled | undefined {
+    const { round, lanes = [] } = this.#kept ?? {}
+    const young = round !== undefined && performance.now() - round.startedMs < keptMs
+    const sent = lanes.reduce((sum, lane) => sum + lane.sent, 0)
+    return young && sent < keptMax && lanes.every(isPlain) ? undefined : this.take()
   }
 
   take(): Unsettled | undefined {
@@ -85,6 +103,34 @@ export class Settling {
       this.lost(error)
     }
   }
+}
+
+/** Two batches, one after the other, as if they had been one. */
+function following(before: Unsettled | undefined, next: Unsettled): Unsettled {
+  if (before === undefined) return next
+  const lanes = new Map(before.lanes.map((one) => [one.lane, one]))
+  for (const one of next.lanes) {
+    const known = lanes.get(one.lane)
+    lanes.set(one.lane, known === undefined ? one : joined(known, one))
+  }
+  const batches = [...before.round.batches, ...next.round.batches]
+  const round = { ...next.round, batches, startedMs: before.round.startedMs }
+  return { round, lanes: [...lanes.values()], endedMs: next.endedMs }
+}
+
+function joined(before: Settlement, next: Settlement): Settlement {
+  return {
+    ...next,
+    from: before.from,
+    sent: before.sent + next.sent,
+    delivered: before.delivered + next.delivered,
+    superseded: before.superseded + next.superseded,
+  }
+}
+
+/** It passed, and nothing else is to be said. */
+function isPlain({ failed, rows, held, done, beyond }: Settlement): boolean {
+  return failed + rows.length + held.length + done.length + beyond.length === 0
 }
 
 function isChange({ from, to, rows, held, done }: Settlement): boolean {

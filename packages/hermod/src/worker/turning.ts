@@ -13,7 +13,8 @@ export async function readAlong(
   settling: Settling,
   step: LentStep | undefined,
 ): Promise<Batch[] | undefined> {
-  const kept = settling.take()
+  // Without a step nothing more is expected at once.
+  const kept = step === undefined ? settling.take() : settling.takeDue()
   if (kept === undefined && step === undefined) return reading.read(false)
   try {
     const batch = kept && batchOf(kept, station.workerName)
