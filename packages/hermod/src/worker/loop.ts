@@ -57,6 +57,8 @@ export class Loop {
   #sated = false
   /** Nothing is under way: it waits for news, or until enough has come together for a round. */
   #resting = false
+  /** The last round was quick. */
+  #quick = false
   #running = false
   #stopping = false
   #nothingToProbe = false
@@ -92,11 +94,11 @@ export class Loop {
     this.#wake.wake()
   }
 
-  /** About to read, now that it is asked: it would take a step along. */
-  carry(): boolean {
-    if (!this.#resting || !this.#mayTakeAlong) return false
+  /** Asked to read and take a step along. 'soon': it is at a round that is quick, and comes after it. */
+  carry(): 'now' | 'soon' | undefined {
+    if (!this.#mayTakeAlong || !(this.#resting || this.#quick)) return undefined
     this.#wake.wake()
-    return true
+    return this.#resting ? 'now' : 'soon'
   }
 
   /** Until stopped; then lanes are given back. */
@@ -110,6 +112,7 @@ export class Loop {
         this.#sated = false
         const startedMs = performance.now()
         const worked = await this.#safely(() => this.turn())
+        this.#quick = performance.now() - startedMs < busyPollMs / 2
         if (!worked) await this.#rest(seen, pollMs)
         if (!worked || !this.#sated || this.#next !== undefined) continue
         // The next read settles and numbers as well: what came meanwhile is its round.

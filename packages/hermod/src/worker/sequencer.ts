@@ -1,6 +1,7 @@
 /**
  * Keeps numbering what commits: at once while there is something, ever more slowly while there is
- * not. Every worker runs one; whoever gets the lock does the step.
+ * not. Every worker runs one; whoever gets the lock does the step. A small step is lent to a claim
+ * loop that is about to read: one statement does both (flow/turn.ts).
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Database, isConnectionError } from '../database.ts'
@@ -20,14 +21,18 @@ export interface SequencerOptions {
   readonly pollMs: number
   /** Called after a step that numbered something; `by`: the loop whose read came right after it. */
   numbered(news: News | undefined, by: Loop | undefined): void
-  /** Is there a loop that is about to read, and takes a step along? */
-  offer(): boolean
+  /** How long to wait for a loop that takes a step along with its next read; 0: there is none. */
+  offer(): number
   /** Are there other workers to tell? */
   others(): boolean
 }
 
 /** Steps up to this size are expected to be quick. */
 const lentRowsMax = 500
+/** Events that follow each other this closely are looked for at once. */
+const closeMs = 5
+/** What is further apart is not waited for. */
+const gapMsMax = 1_000
 
 /** A step that a loop takes along with its next read. */
 export interface LentStep {
@@ -48,8 +53,13 @@ export class Sequencer {
   #count = 0
   #last: Step | undefined
   #notBeforeMs = 0
+  /** When to look again, whether somebody has called or not. */
+  #dueAtMs = 0
+  #emptyInRow = 0
+  /** About so long after one event comes the next. */
+  #gapMs = gapMsMax
+  #tookAtMs = performance.now()
   #underway = false
-  #lent = false
   readonly #ended = new Wake()
 
   constructor(options: SequencerOptions) {
@@ -61,21 +71,10 @@ export class Sequencer {
   }
 
   async run(): Promise<void> {
-    const { wake, busyPollMs, pollMs } = this.#options
-    let idleMs = busyPollMs
     if (this.#state === 'new') this.#state = 'running'
     while (this.#running) {
       const step = await this.#next()
-      if (step?.more) continue
-      if (step !== undefined && step.numbered > 0) {
-        idleMs = busyPollMs
-        await pause(Math.max(1, this.#notBeforeMs - performance.now()))
-        // A single event has probably no follower yet: who commits one calls, or is found by the poll.
-        if (step.numbered > 1) continue
-      }
-      const seen = this.#seen
-      await wake.wait(idleMs, seen)
-      idleMs = seen === wake.count ? Math.min(pollMs, idleMs * 1.5) : busyPollMs
+      if (!step?.more) await this.#untilDue()
     }
   }
 
@@ -106,19 +105,28 @@ export class Sequencer {
 
   /** Something may have committed since the last step, which was long enough ago. */
   get #due(): boolean {
-    const followers = this.#last !== undefined && this.#last.numbered > 1
     const called = this.#seen !== this.#options.wake.count
-    return (called || followers) && performance.now() >= this.#notBeforeMs
+    const nowMs = performance.now()
+    return (called || nowMs >= this.#dueAtMs) && nowMs >= this.#notBeforeMs
   }
 
-  /** Offered to a loop that is about to read, else made here. */
+  async #untilDue(): Promise<void> {
+    const { wake } = this.#options
+    while (this.#running && !this.#due) {
+      const nowMs = performance.now()
+      const restMs = this.#notBeforeMs - nowMs
+      if (restMs > 0) await pause(Math.max(1, restMs))
+      else await wake.wait(Math.max(1, this.#dueAtMs - nowMs), this.#seen)
+    }
+  }
+
+  /** By a loop that is about to read, else by itself. */
   async #next(): Promise<Step | undefined> {
     const { busyPollMs, offer, db } = this.#options
     const count = this.#count
     const ended = this.#ended.count
-    const lends = this.#small && this.#due && this.#refusal === undefined
-    // A busy loop that took the last step along is probably about to come for the next.
-    if (lends && (offer() || this.#lent)) await this.#ended.wait(busyPollMs, ended)
+    const waitMs = this.#small && this.#due && this.#refusal === undefined ? offer() : 0
+    await this.#ended.wait(waitMs, ended)
     while (this.#underway) await this.#ended.wait(busyPollMs)
     if (this.#count !== count || !this.#running) return this.#last
     const own = this.#begin(undefined)
@@ -133,14 +141,16 @@ export class Sequencer {
 
   #begin(by: Loop | undefined): LentStep {
     const startedMs = performance.now()
+    const { wake } = this.#options
     this.#underway = true
-    this.#lent = by !== undefined
-    this.#seen = this.#options.wake.count
+    if (this.#seen !== wake.count) this.#emptyInRow = 0
+    this.#seen = wake.count
     const end = (step: Step | undefined) => {
       this.#last = step
       this.#count++
       this.#underway = false
       this.#ended.wake()
+      wake.stir()
     }
     return {
       rows: this.#rows,
@@ -165,6 +175,7 @@ export class Sequencer {
     // steps never take more than half of the machine.
     const gathers = by === undefined && step !== undefined && step.numbered > 0 && !step.more
     this.#notBeforeMs = gathers ? performance.now() + Math.min(busyPollMs, durationMs) : 0
+    this.#dueAtMs = performance.now() + this.#waitMs(step)
     if (step === undefined) return
     const { numbered: count, head: position } = step
     notify(listener, 'step', { numbered: count, scheduled: 0, durationMs, position })
@@ -172,6 +183,24 @@ export class Sequencer {
     if (count === 0) return
     numbered(step.news, by)
     this.#tellOthers(step.news)
+  }
+
+  /** How long after this step to look again. */
+  #waitMs(step: Step | undefined): number {
+    const { busyPollMs, pollMs } = this.#options
+    if (step === undefined) return busyPollMs
+    this.#learn(step.numbered)
+    this.#emptyInRow = step.numbered > 0 ? 0 : this.#emptyInRow + 1
+    if (step.numbered > 1 || (step.numbered > 0 && this.#gapMs < closeMs)) return 0
+    const soonMs = Math.min(busyPollMs, Math.max(1, 2 * this.#gapMs))
+    return Math.min(pollMs, soonMs * 1.5 ** Math.min(20, this.#emptyInRow))
+  }
+
+  #learn(numbered: number): void {
+    const sinceMs = performance.now() - this.#tookAtMs
+    this.#tookAtMs += sinceMs
+    const gapMs = Math.min(gapMsMax, numbered > 0 ? sinceMs / numbered : this.#gapMs + sinceMs)
+    this.#gapMs += (gapMs - this.#gapMs) / 4
   }
 
   #tellEpoch(step: Step): void {

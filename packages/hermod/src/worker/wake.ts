@@ -13,6 +13,11 @@ export class Wake {
 
   wake(): void {
     this.#count++
+    this.stir()
+  }
+
+  /** Lets those who wait look again, though nobody has called. */
+  stir(): void {
     for (const go of this.#waiting) go()
     this.#waiting.clear()
   }

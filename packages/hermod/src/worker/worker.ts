@@ -69,7 +69,7 @@ export class Worker {
       ...{ db, listener, wake: this.#committed },
       ...{ busyPollMs: options.busyPollMs, pollMs: options.pollMs },
       numbered: (news, by) => this.#tellLoops(news, by),
-      offer: () => this.#loops.some((loop) => loop.carry()),
+      offer: () => this.#offer(),
       others: () => this.#registry.others,
     })
     this.#listen = options.listen
@@ -159,6 +159,16 @@ export class Worker {
 
   get #loops(): readonly Loop[] {
     return this.#crews.flatMap(({ loops }) => loops)
+  }
+
+  /** Asks the loops one by one, until one will come. */
+  #offer(): number {
+    const { busyPollMs } = this.#context.options
+    for (const loop of this.#loops) {
+      const when = loop.carry()
+      if (when !== undefined) return when === 'now' ? busyPollMs : busyPollMs / 2
+    }
+    return 0
   }
 
   /** Only those whom it concerns: what a subscription does not listen to is passed at its next poll. */
