@@ -81,14 +81,33 @@ create function outbox.near_ids() returns integer
 language sql immutable parallel safe
 return 1000;
 
--- A window of few ids, whole: numbers what may be delivered and files the rest.
+-- Events of one lane, packed as `outbox.read` packs them.
+create type outbox.packed as (lane smallint, through bigint, heads text, payloads text, kind_max smallint);
+
+-- An event beside its payload, as one text: fields separated by U+001F, which can stand neither in JSON nor in an id.
+--   pos id kind created aggregate_id                                  the common case
+--   +pos id kind created aggregate_id version mark names key headers   one with more to say
+-- mark:  'held' = its aggregate waits for a retry; 'dead' = its aggregate has a dead letter; 'due 2' = a retry that is due,
+--        with the attempts spent      names: event type and aggregate type, where the kind does not say them
+create function outbox.head(
+  pos bigint, id bigint, kind smallint, created_at timestamptz, aggregate_id text,
+  version smallint, mark text, names text, key text, headers json) returns text
+language sql stable parallel safe
+return case when version = 1 and mark is null and names is null and key is null and headers is null
+  then concat_ws(E'\x1f', pos, id, kind, date_part('epoch', created_at), aggregate_id)
+  else concat_ws(E'\x1f', '+' || pos, id, kind, coalesce(date_part('epoch', created_at)::text, ''), coalesce(aggregate_id, ''),
+    coalesce(version::text, ''), coalesce(mark, ''), coalesce(translate(names, E'\x1e\x1f', ''), ''), coalesce(key, ''), coalesce(headers::text, '')) end;
+
+-- A window of few ids, whole: numbers what may be delivered and files the rest. What lies in the lanes of `take` is handed
+-- over at once, if it is within the limits (else null).
 create function outbox.number_near(
   lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamptz,
-  out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[], out filed integer)
+  take smallint[], count_max integer, bytes_max bigint,
+  out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[], out filed integer, out taken outbox.packed[])
 language plpgsql as $$
 begin
   with w as materialized (
-    select e.id, e.type, e.aggregate_type, e.bytes, e.not_before, outbox.hash(e.aggregate_type, e.aggregate_id) as hash from outbox.event e
+    select e.*, outbox.hash(e.aggregate_type, e.aggregate_id) as hash from outbox.event e
      where e.id > above and pg_visible_in_snapshot(e.xid, upper) and not pg_visible_in_snapshot(e.xid, lower) order by e.id
   ), later as (
     insert into outbox.scheduled (due, event_id) select w.not_before, w.id from w where w.not_before > number_near.due
@@ -98,8 +117,19 @@ begin
     select base + row_number() over (order by w.id), w.id, w.hash, w.bytes, outbox.lane_of(w.hash, lane_count), coalesce(k.code, outbox.kind_code(w.type, w.aggregate_type))
       from w left join outbox.kind k on k.type = w.type and k.aggregate_type = w.aggregate_type
      where w.not_before is null or w.not_before <= number_near.due
-    returning lane, kind)
-  select count(*), (select count(*) from later), array_agg(distinct p.lane), array_agg(distinct p.kind) into numbered, filed, lanes, kinds from put p;
+    returning pos, event_id, lane, kind
+  ), few as materialized (
+    select count(*) <= count_max and coalesce(sum(w.bytes), 0) <= bytes_max as fit from w
+  ), pack as (
+    select p.lane, max(p.pos) as through,
+           string_agg(outbox.head(p.pos, w.id, p.kind, w.created_at, w.aggregate_id, w.version, null,
+             case when p.kind = 0 then w.type || ' ' || w.aggregate_type end, w.key, w.headers), E'\x1e' order by p.pos) as heads,
+           string_agg(w.payload::text, E'\x1e' order by p.pos) as payloads, max(p.kind) as kind_max
+      from put p join w on w.id = p.event_id where p.lane = any (take) and (select f.fit from few f) group by p.lane
+  )
+  select count(*), array_agg(distinct p.lane), array_agg(distinct p.kind), (select count(*) from later),
+         case when (select f.fit from few f) then array(select row(k.*)::outbox.packed from pack k) end
+    into numbered, lanes, kinds, filed, taken from put p;
 end $$;
 
 -- The first piece of a window: one statement that streams from the indexes into the log, so that an event is copied once;
@@ -236,8 +266,10 @@ begin
 end $$;
 
 -- One step. No row back: another session is at it. Safe to call from any number of workers, also behind a pooler.
-create function outbox.sequence(piece integer default 10000)
-returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
+-- `taken`: what comes next in the lanes of `take`, which were read up to `known`; null: they have to be read.
+create function outbox.sequence(
+  piece integer default 10000, take smallint[] default null, known bigint default null, count_max integer default 0, bytes_max bigint default 0)
+returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], taken outbox.packed[])
 language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
 declare
@@ -319,7 +351,8 @@ begin
      order by s.id desc limit 1;
     near := greatest(near, setting.fenced_id);
     if seen.last_id - near <= least(outbox.near_ids(), piece) then
-      part := outbox.number_near(lower, cur, near, pos, setting.lanes, due_at);
+      part := outbox.number_near(lower, cur, near, pos, setting.lanes, due_at, take, count_max, bytes_max);
+      taken := part.taken;
       filed := part.filed;
     else
       late := array(select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur));
@@ -370,6 +403,12 @@ begin
   if due_fresh > 0 or numbered not between 1 and 100 then
     lanes := null;
     kinds := null;
+  end if;
+  if numbered = 0 and not more then
+    taken := '{}';
+  end if;
+  if due_fresh > 0 or new_epoch or (known = last.pos) is not true then
+    taken := null;
   end if;
   return next;
 end $$;

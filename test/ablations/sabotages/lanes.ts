@@ -18,7 +18,11 @@ import { crashBeforeDelivery } from '../../../packages/hermod/test/interleavings
 import { outage, probeRace } from '../../../packages/hermod/test/interleavings/cases/outage.ts'
 import { failureTwoBatchesAgo } from '../../../packages/hermod/test/interleavings/cases/pipeline.ts'
 import { politeStop } from '../../../packages/hermod/test/interleavings/cases/stopping.ts'
-import { turnTakenOver } from '../../../packages/hermod/test/interleavings/cases/turning.ts'
+import {
+  turnBesideRetry,
+  turnNumberedBetween,
+  turnTakenOver,
+} from '../../../packages/hermod/test/interleavings/cases/turning.ts'
 import type { Sabotage } from '../sabotage.ts'
 
 export const sabotages: readonly Sabotage[] = [
@@ -88,6 +92,32 @@ export const sabotages: readonly Sabotage[] = [
     ],
     caughtBy: turnTakenOver,
     red: /read beside a refused settle/,
+  },
+  {
+    name: 'taken-unknown',
+    says: 'a step hands over what it numbered, whatever was numbered before it',
+    patches: [
+      {
+        file: 'migrations/0003_sequence.sql',
+        find: '(known = last.pos) is not true',
+        replace: 'known is null',
+      },
+    ],
+    caughtBy: turnNumberedBetween,
+    red: /what somebody else had numbered/,
+  },
+  {
+    name: 'taken-beside-retries',
+    says: 'a step hands over what it numbered, whatever waits',
+    patches: [
+      {
+        file: 'migrations/0005_settle.sql',
+        find: 'if taken is not null and outbox.reads_all(sub, rev, turn.lanes, known) then',
+        replace: 'if taken is not null then',
+      },
+    ],
+    caughtBy: turnBesideRetry,
+    red: /sent although an earlier one waits/,
   },
   {
     name: 'skip-failure',

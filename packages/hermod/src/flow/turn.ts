@@ -8,12 +8,17 @@ import { type Step, stepOf } from './sequence.ts'
 import { batchText, type SettledBatch } from './settle.ts'
 
 const TURN = `select lane, due, through, heads, payloads, kind_max, part
-  from outbox.turn($10, $11, $12::json, $1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8, $9::boolean[])`
+  from outbox.turn($10, $11, $12::json, $1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8, $9::boolean[], $13::bigint)`
 
 export interface Along {
   /** Rows of a step to take along. */
   readonly step: number | undefined
   readonly batch: SettledBatch | undefined
+}
+
+/** `known`: the reader's lanes were read up to this head. What a small step numbers after it needs no read. */
+export interface Known {
+  readonly known: bigint | undefined
 }
 
 export interface Turned {
@@ -27,10 +32,10 @@ export interface Turned {
 export async function turn(
   db: Database,
   owner: string,
-  { step, batch }: Along,
+  { step, batch, known }: Along & Known,
   reader: Reader,
 ): Promise<Turned> {
-  const along = [step ?? null, owner, batch === undefined ? null : batchText(batch)]
+  const along = [step ?? null, owner, batch === undefined ? null : batchText(batch), known ?? null]
   const rows = await selectArrays(db, TURN, [...readValues(reader), ...along])
   const part = (name: string) => rows.filter((row) => row[6] === name)
   const [stepped] = part('step')

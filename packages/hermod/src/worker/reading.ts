@@ -10,12 +10,19 @@ import type { HeldLane } from './lane.ts'
 import type { Leases } from './leases.ts'
 import type { Station } from './station.ts'
 
+interface LaneAt {
+  readonly lane: HeldLane
+  readonly at: bigint
+}
+
 export class Reading {
   readonly #station: Station
   readonly #leases: Leases
   readonly #countMax: number
   #count: number
   #turns = 0
+  /** Of these lanes everything up to this head was read. */
+  #sated: { readonly head: bigint; readonly lanes: readonly LaneAt[] } | undefined
 
   constructor(station: Station, leases: Leases) {
     this.#station = station
@@ -68,8 +75,19 @@ export class Reading {
     const { db, owner } = this.#station
     const lanes = this.#lanesToRead(false)
     const reader = this.#reader(lanes, this.#allowance(), false)
-    const turned = await this.#through(() => turn(db, owner, along, reader))
-    return { ...turned, batches: batchesOf(lanes, reader, turned.reads) }
+    const known = this.#known(lanes)
+    const turned = await this.#through(() => turn(db, owner, { ...along, known }, reader))
+    const batches = batchesOf(lanes, reader, turned.reads)
+    const all = turned.reads?.every(({ more }) => !more) ? turned.step : undefined
+    this.#sated = all && { head: all.head, lanes: lanes.map((lane) => ({ lane, at: lane.ahead })) }
+    return { ...turned, batches }
+  }
+
+  /** The head up to which these lanes were read, if that is known and nothing has changed since. */
+  #known(lanes: readonly HeldLane[]): bigint | undefined {
+    const { head, lanes: read = [] } = this.#sated ?? {}
+    const same = lanes.length === read.length && read.every(({ lane, at }) => lane.ahead === at)
+    return same && read.every(({ lane }, index) => lanes[index] === lane) ? head : undefined
   }
 
   #through<T>(work: () => Promise<T>): Promise<T> {

@@ -181,9 +181,9 @@ export class WatchedPool {
 /** A turn is told as what it calls. */
 function told({ text, values = [] }: { text: string; values?: unknown[] }): string {
   if (!text.includes('outbox.turn(')) return text
-  const [step, , batch] = values.slice(-3)
+  const [step, , batch, known] = values.slice(-4)
   const calls = [step !== null && 'outbox.sequence(', batch !== null && 'outbox.settle(']
-  return [text, ...calls, 'outbox.read('].filter(Boolean).join(' ')
+  return [text, ...calls, 'outbox.read(', known !== null && 'known'].filter(Boolean).join(' ')
 }
 
 export type Gate = { readonly opened: Promise<void>; readonly open: () => void }

@@ -6,7 +6,7 @@ import { expect } from 'vitest'
 import { defineCase } from '../../../../../test/support/case.ts'
 import { eventually } from '../../../../../test/support/eventually.ts'
 import { holds } from '../../../../../test/support/invariants.ts'
-import { labels, quiet, stage, WatchedPool } from './stage.ts'
+import { labels, quiet, type Stage, stage, WatchedPool } from './stage.ts'
 
 const options = { ...quiet, concurrency: 1 }
 /** A step comes along only where more is expected at once: with nothing else to do, the settle goes with a read. */
@@ -14,15 +14,18 @@ const patient = { ...options, pollMs: 1_000, busyPollMs: 500 }
 /** Longer than a batch may wait to be settled. */
 const sinkMs = 40
 
-/** Calls `work` before the first turn that settles something, and does all of `calls`. */
-function beforeSettlingTurn(
+/** A turn that does all of this. */
+const does = (text: string, ...calls: readonly string[]) =>
+  ['outbox.turn(', ...calls].every((call) => text.includes(call))
+
+/** Calls `work` before the first turn that does all of this. */
+function beforeTurn(
   watched: WatchedPool,
+  calls: readonly string[],
   work: () => Promise<void>,
-  calls: readonly string[] = [],
 ): void {
-  const wanted = ['outbox.turn(', 'outbox.settle(', ...calls]
   watched.before = async (text) => {
-    if (!wanted.every((call) => text.includes(call))) return
+    if (!does(text, ...calls)) return
     watched.before = () => {}
     await work()
   }
@@ -34,7 +37,7 @@ export const turnTakenOver = defineCase('turn: taken over before it', async (env
   const watched = new WatchedPool(s.db.pool)
   const [slow, fast] = [env.engine.testing.memorySink(), env.engine.testing.memorySink()]
   let takenOver = false
-  beforeSettlingTurn(watched, async () => {
+  beforeTurn(watched, ['outbox.settle('], async () => {
     await s.clock.advance(60_000)
     const other = s.outbox(fast)
     await other.runOnce(options)
@@ -69,12 +72,12 @@ export const turnStepRefused = defineCase('turn: the step is refused', async (en
   const outbox = s.outbox(slow, { pool: watched, listener })
   const worker = await outbox.start(options)
   let refused = false
-  beforeSettlingTurn(watched, async () => {
+  beforeTurn(watched, ['outbox.settle(', 'outbox.sequence('], async () => {
     // As if this were another cluster's step, and something to number.
     await s.db.query('update outbox.step set system_identifier = 1')
     await s.emit(['c'])
     refused = true
-  }, ['outbox.sequence('])
+  })
   await eventually(async () => {
     if (!refused) await s.emit(['b'])
     outbox.wake()
@@ -85,4 +88,72 @@ export const turnStepRefused = defineCase('turn: the step is refused', async (en
   expect(new Set(sent).size, 'sent beside a refused step').toBe(sent.length)
   expect(sent, 'numbered by a refused step').not.toContain('c@1')
   expect(new Set(errors), 'what was told').toEqual(new Set(['step']))
+})
+
+/** Events of a lane go by, until it is known to be read, and what is numbered next is handed over with the step. */
+async function untilKnown(
+  s: Stage,
+  watched: WatchedPool,
+  outbox: { wake(): void },
+  id: string,
+): Promise<void> {
+  const from = watched.ended.length
+  await eventually(async () => {
+    await s.emit([id])
+    outbox.wake()
+    return watched.ended.slice(from).some((text) => does(text, 'outbox.sequence(', 'known'))
+  })
+}
+
+/** What the step hands over is not all there is: it must be read. */
+export const turnNumberedBetween = defineCase(
+  'turn: somebody else has numbered in between',
+  async (env) => {
+    const s = await stage(env)
+    const [passing, a] = (await s.inLane(0, 2)) as [string, string]
+    const watched = new WatchedPool(s.db.pool)
+    const sink = env.engine.testing.memorySink()
+    const outbox = s.outbox(sink, { pool: watched })
+    const worker = await outbox.start(patient)
+    await untilKnown(s, watched, outbox, passing)
+    let between = false
+    beforeTurn(watched, ['outbox.sequence(', 'known'], async () => {
+      await s.change(a)
+      await s.emit([a])
+      between = true
+    })
+    await eventually(async () => {
+      if (!between) await s.emit([passing])
+      outbox.wake()
+      return between && labels(sink).includes(`${a}@2`)
+    })
+    await worker.stop()
+    const ours = labels(sink).filter((label) => label.startsWith(`${a}@`))
+    expect(ours, 'what somebody else had numbered').toEqual([`${a}@1`, `${a}@2`])
+    await holds(s.db, 'I8')
+  },
+)
+
+/** What the step hands over knows nothing of retries: where there are some, it must be read. */
+export const turnBesideRetry = defineCase('turn: an aggregate waits', async (env) => {
+  const s = await stage(env)
+  const [passing, a] = (await s.inLane(0, 2)) as [string, string]
+  const watched = new WatchedPool(s.db.pool)
+  const sink = env.engine.testing.memorySink({
+    answer: ({ aggregateId }) =>
+      aggregateId === a ? s.say.retry({ afterMs: 3_600_000 }) : undefined,
+  })
+  const outbox = s.outbox(sink, { pool: watched })
+  const worker = await outbox.start(patient)
+  await s.emit([a])
+  outbox.wake()
+  await eventually(async () => (await s.rows()).length === 1)
+  sink.answer(() => undefined)
+  await untilKnown(s, watched, outbox, passing)
+  await s.emit([a])
+  await untilKnown(s, watched, outbox, passing)
+  await eventually(async () => (await s.open()) === 0)
+  await worker.stop()
+  const ours = labels(sink).filter((label) => label.startsWith(`${a}@`))
+  expect(ours, 'sent although an earlier one waits').toEqual([])
 })
