@@ -64,7 +64,7 @@ export class Bench {
 
   /** Drains a backlog in a process that has drained a small one before. */
   async drainWarm(system, database, events, options = {}) {
-    const { warmEvents } = this.size
+    const warmEvents = Math.min(this.size.warmEvents, events)
     const backlog = { database, events, ...options.backlog }
     if (warmEvents === 0) return this.drain(system, [backlog], options.task)
     return this.with(system, { events: warmEvents }, (warm) => {

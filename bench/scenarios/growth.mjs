@@ -1,7 +1,7 @@
 /**
  * Growth: does the rate of a drain fall as the backlog grows? The cost of starting and stopping a
- * worker, measured with a backlog of next to nothing, is taken off each time: it would make small
- * backlogs look slow.
+ * worker, measured with a backlog of one batch, is taken off each time: it would make small backlogs
+ * look slow.
  */
 import { median, rounded, summary } from '../numbers.mjs'
 import { ours } from '../systems.mjs'
@@ -13,15 +13,15 @@ export default {
   sizes: {
     tiny: { rounds: 1, warmEvents: 10, fixed: 10, fixedTimes: 1, backlogs: { 300: 1, 500: 1 } },
     quick: {
-      ...{ rounds: 3, warmEvents: 5_000, fixed: 100, fixedTimes: 3 },
+      ...{ rounds: 3, warmEvents: 10_000, fixed: 2_000, fixedTimes: 3 },
       backlogs: { 10000: 4, 100000: 1 },
     },
     full: {
-      ...{ rounds: 5, warmEvents: 20_000, fixed: 100, fixedTimes: 5 },
+      ...{ rounds: 5, warmEvents: 20_000, fixed: 2_000, fixedTimes: 5 },
       backlogs: { 10000: 7, 100000: 2, 1000000: 1 },
     },
     long: {
-      ...{ rounds: 3, warmEvents: 20_000, fixed: 100, fixedTimes: 5 },
+      ...{ rounds: 3, warmEvents: 20_000, fixed: 2_000, fixedTimes: 5 },
       backlogs: { 10000: 7, 100000: 2, 1000000: 1, 5000000: 1 },
     },
   },

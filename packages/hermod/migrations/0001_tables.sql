@@ -304,6 +304,7 @@ end $$;
 
 select outbox.add_partition('event', 1, 1000001);
 select outbox.add_partition('log', 1, 1000001);
+update outbox.setting set covered = 1000001;
 select outbox.add_partition('attempt', 1, 1000001);
 -- An insert by a producer never fails for want of a partition; the log's only writer makes its own.
 create table outbox.event_default partition of outbox.event default;

@@ -225,6 +225,7 @@ function addDue(`,
         find: `  stop(): void {
     this.#stopping = true
     this.#sending.stop()
+    this.#ending.wake()
     this.#wake.wake()
   }`,
         replace: `  stop(): void {

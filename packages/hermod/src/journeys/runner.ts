@@ -22,6 +22,8 @@ import {
 /** A crashed runner's journey is taken again after at most this time. */
 const leaseMsMax = 10_000
 const pollMs = 1_000
+/** A worker that starts delivers first. */
+const firstMs = 200
 
 export interface JourneyHandler {
   readonly kind: JourneyKind
@@ -247,6 +249,7 @@ export class Runner {
   }
 
   async #run(): Promise<void> {
+    await this.#wake.wait(firstMs)
     while (!this.#stopping) {
       const seen = this.#wake.count
       try {

@@ -10,7 +10,6 @@
  * Where a read meets no limit there is nothing to read ahead: then the next read takes the settle
  * along, and a step of the numbering, in one statement (flow/turn.ts).
  */
-import { setTimeout as pause } from 'node:timers/promises'
 import { isConnectionError } from '../database.ts'
 import { Result } from '../flow/result.ts'
 import { settlement } from '../flow/settle.ts'
@@ -47,6 +46,7 @@ export class Loop {
   readonly #leases: Leases
   readonly #breaker: Breaker
   readonly #wake = new Wake()
+  readonly #ending = new Wake()
   readonly #parking: Parking | undefined
   readonly #reading: Reading
   readonly #sending: Sending
@@ -91,6 +91,7 @@ export class Loop {
   stop(): void {
     this.#stopping = true
     this.#sending.stop()
+    this.#ending.wake()
     this.#wake.wake()
   }
 
@@ -119,7 +120,7 @@ export class Loop {
         if (this.#settling.waits) continue
         // What comes while this round's time passes again is one round: half of the machine at most.
         this.#resting = true
-        await pause(Math.min(busyPollMs, performance.now() - startedMs))
+        await this.#ending.wait(Math.min(busyPollMs, performance.now() - startedMs), 0)
         this.#resting = false
         await this.#rest(seen, busyPollMs)
       }

@@ -3,7 +3,6 @@
  * not. Every worker runs one; whoever gets the lock does the step. A small step is lent to a claim
  * loop that is about to read: one statement does both (flow/turn.ts).
  */
-import { setTimeout as pause } from 'node:timers/promises'
 import { type Database, isConnectionError } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { firstPieceRows, type News, pieceRows, type Step, sequence } from '../flow/sequence.ts'
@@ -29,6 +28,8 @@ export interface SequencerOptions {
 
 /** Steps up to this size are expected to be quick. */
 const lentRowsMax = 500
+/** What was numbered before is not kept waiting for longer. */
+const beginMs = 100
 /** Events that follow each other this closely are looked for at once. */
 const closeMs = 5
 /** What is further apart is not waited for. */
@@ -78,6 +79,11 @@ export class Sequencer {
     }
   }
 
+  /** Until its first step has ended, or is a long one. */
+  begun(): Promise<void> {
+    return this.#ended.wait(beginMs, 0)
+  }
+
   /** Numbers everything there is; for runOnce and tests. */
   async all(deadlineMs: number): Promise<number> {
     let count = 0
@@ -114,8 +120,9 @@ export class Sequencer {
     const { wake } = this.#options
     while (this.#running && !this.#due) {
       const nowMs = performance.now()
-      const restMs = this.#notBeforeMs - nowMs
-      if (restMs > 0) await pause(Math.max(1, restMs))
+      const restMs = Math.ceil(this.#notBeforeMs - nowMs)
+      // While it rests a call changes nothing; stop() ends the rest too.
+      if (restMs > 0) await wake.wait(restMs)
       else await wake.wait(Math.max(1, this.#dueAtMs - nowMs), this.#seen)
     }
   }

@@ -95,7 +95,13 @@ export class Worker {
     this.#listen?.start()
     this.#upkeep?.start()
     this.#journeys.start()
-    this.#running = Promise.all([this.#sequencer.run(), ...this.#loops.map((loop) => loop.run())])
+    this.#running = Promise.all([this.#sequencer.run(), this.#runLoops()])
+  }
+
+  /** After the first step: mostly there is nothing to claim before it, and each statement is slow the first time. */
+  async #runLoops(): Promise<void> {
+    await this.#sequencer.begun()
+    await Promise.all(this.#loops.map((loop) => loop.run()))
   }
 
   /** Once through everything there is, or until the deadline; for cron and serverless. */
