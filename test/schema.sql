@@ -231,6 +231,7 @@ create table outbox.log (
   pos bigint not null,
   event_id bigint not null,
   hash integer not null,
+  bytes integer not null,
   lane smallint not null,
   kind smallint not null,
   constraint log_pkey PRIMARY KEY (lane, pos)
@@ -682,14 +683,17 @@ function outbox.matches(patterns text[], type text) → boolean
 function outbox.may_execute(role text, name text, volatility "char", definer boolean) → boolean
   sql immutable parallel safe -- c470d4a5f2cd1636a06abf47e5e16e47
 
+function outbox.near_ids() → integer
+  sql immutable parallel safe -- bd0d42f20a8f2c45b43536f18c6d2723
+
 function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) → bigint
   sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 85d481af7406236d5ded80f03ad183f4
 
 function outbox.newest(sub text, lanes smallint[], after bigint, up_to bigint, hashes integer[]) → TABLE(hash integer, pos bigint)
   plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c59e059c7024cb9f66ffb3818d80bf1d
 
-function outbox.not_in_log(last outbox.step, fenced bigint) → TABLE(id bigint, not_before timestamp with time zone, type text, aggregate_type text, aggregate_id text, retired boolean)
-  sql stable -- df8468b2a5845dccea39e74cf06740f4
+function outbox.not_in_log(last outbox.step, fenced bigint) → TABLE(id bigint, not_before timestamp with time zone, type text, aggregate_type text, aggregate_id text, bytes integer, retired boolean)
+  sql stable -- 4ee7a808b7c83f047dac0aa0b05359ee
 
 function outbox.not_superseded(sub text, positions bigint[], ids bigint[], hashes integer[], later bigint[], up_to bigint) → bigint[]
   plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=on set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a61f2182c5f741e71bdec96816f1a7a4
@@ -698,16 +702,19 @@ function outbox.note_audited(step_id bigint) → void
   sql volatile -- 73de4530cdd087020b132c012d4e04c5
 
 function outbox.number_due(after_at timestamp with time zone, after_id bigint, now timestamp with time zone, piece integer, base bigint, lane_count smallint, OUT picked integer, OUT numbered integer, OUT last_at timestamp with time zone, OUT last_id bigint) → record
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- ba42858a309486b1de961f488e94229a
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b26000f1d2e715d56d0359da23c0065f
 
 function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
-  plpgsql volatile -- cc96e1951da9f1deaedb1d757f83e900
+  plpgsql volatile -- 75d251a6a7e338dd1045d4b82c990143
+
+function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, take smallint[], count_max integer, bytes_max bigint, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer, OUT taken outbox.packed[]) → record
+  plpgsql volatile -- ecedf7ce9d8a5981a0a14a918f04aa0d
 
 function outbox.number_next(lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
-  plpgsql volatile -- d0b82efe37a30b9208eb5c495376f2a9
+  plpgsql volatile -- 0e76aece91d3ebc3250b872e14cef590
 
 function outbox.number_rest(last outbox.step, fenced bigint, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered bigint, OUT filed bigint, OUT retired bigint) → record
-  plpgsql volatile -- 507e3429a27245e76df21c571e04a314
+  plpgsql volatile -- 17d2808019d2b943f77d4dfe20e3ddcd
 
 function outbox.old_pos(days numeric) → bigint
   sql volatile -- 78ca3cbfb01ada6c1060341bbbcc600b
@@ -743,10 +750,13 @@ function outbox.read_due(s outbox.subscription, lanes smallint[], count_max inte
   sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a2c9f76ae36cbe2c867568138d368564
 
 function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  sql stable -- b6e31749348d035b86c984f5e75e633f
+  sql stable -- b2fba22269f8238c5c09b1beec6e3453
 
 function outbox.read_single(s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- de01dbedd3f75de61e7a700249202e9b
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3928bab4f1e9684884f8a26c3b314963
+
+function outbox.reads_all(sub text, rev integer, lanes smallint[], known bigint) → boolean
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- 7ad42af768513d22cf1053ff2a2d7005
 
 function outbox.rebase(request text, who text, why text, wait_ms integer, accept_missing boolean) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 166b47aebe74127688afd380d8c1a4dd
@@ -799,8 +809,8 @@ function outbox.scan(single boolean, from_lane smallint, after bigint, up_to big
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
   plpgsql volatile -- 1eb7455b69310e33377d77bb12270246
 
-function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- f4fe09cdee9029f6fdb59ef398b619f8
+function outbox.sequence(piece integer, take smallint[], known bigint, count_max integer, bytes_max bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], taken outbox.packed[])
+  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 8d6a4f081c7c26d531071638a4492888
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -850,8 +860,8 @@ function outbox.table_grants(role text, relation text) → text
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
   plpgsql volatile -- bde605d50286a9905d90b1ce0e618dc6
 
-function outbox.turn(piece integer, who text, batch json, sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[]) → TABLE(part text, lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile -- 87ff93ea9df4a22bbfdaa49d3fe65617
+function outbox.turn(piece integer, who text, batch json, sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[], known bigint) → TABLE(part text, lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+  plpgsql volatile -- 77bfbbf37d05691865110d993f060f19
 
 function outbox.unkeep(of_id bigint) → void
   sql volatile -- 469e7cdf804b0b6280cd8c672f378f81

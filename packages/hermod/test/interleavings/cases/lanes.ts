@@ -147,7 +147,7 @@ export const oldRevisionWorker = defineCase('old-revision-worker', async (env) =
   const old = s.outbox(first, { subscription: { types: ['doc.*'] }, listener })
   const worker = await old.start(quiet)
   await s.change('a')
-  await eventually(() => first.accepted.length === 1)
+  await eventually(async () => first.accepted.length === 1 && (await s.open()) === 0)
   const raised = s.outbox(second, { subscription: { types: ['*'], revision: 2 } })
   await raised.runOnce(quiet)
   await s.emit(['b'], 'note.changed')
