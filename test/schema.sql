@@ -564,7 +564,7 @@ function outbox.has_unseen(of_name text, seen pg_snapshot) → boolean
   plpgsql volatile -- 6d54f589c2124735e4dd083ee9f1fc00
 
 function outbox.hash(aggregate_type text, aggregate_id text) → integer
-  sql immutable parallel safe -- f435da91082e60929723c597bc5df8db
+  sql immutable parallel safe -- a154c96d4714a1569d90d155932b6c43
 
 function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp with time zone, aggregate_id text, version smallint, mark text, names text, key text, headers json) → text
   sql stable parallel safe -- eecdfb8803f02fa3cd38df2df76468b2
@@ -705,7 +705,7 @@ function outbox.number_due(after_at timestamp with time zone, after_id bigint, n
   plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b26000f1d2e715d56d0359da23c0065f
 
 function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
-  plpgsql volatile -- 75d251a6a7e338dd1045d4b82c990143
+  plpgsql volatile -- 2d4db8a1c1334905df7adc76a1dffe94
 
 function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, take smallint[], count_max integer, bytes_max bigint, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer, OUT taken outbox.packed[]) → record
   plpgsql volatile -- ecedf7ce9d8a5981a0a14a918f04aa0d

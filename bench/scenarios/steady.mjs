@@ -4,7 +4,7 @@ import { ratios, summaries } from '../rounds.mjs'
 import { ours } from '../systems.mjs'
 
 /** `warm`: this part of the events comes before the clock starts. */
-const size = { connections: 4, perTransaction: 100, warm: 0.25 }
+const size = { connections: 4, perTransaction: 100, warm: 0.4 }
 
 export default {
   name: 'steady',
@@ -14,10 +14,10 @@ export default {
   sizes: {
     tiny: { ...size, rounds: 1, events: 500, peerEvents: {} },
     quick: {
-      ...{ ...size, rounds: 3, events: 80_000 },
+      ...{ ...size, rounds: 3, events: 100_000 },
       peerEvents: {
-        'pg-boss': 20_000,
-        'graphile-worker': 20_000,
+        'pg-boss': 30_000,
+        'graphile-worker': 30_000,
         'pg-transactional-outbox': 2_400,
       },
     },

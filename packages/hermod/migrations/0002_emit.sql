@@ -4,7 +4,7 @@
 -- (md5 costs 0.9 µs more an event, a tenth of numbering it.)
 create function outbox.hash(aggregate_type text, aggregate_id text) returns integer
 language sql immutable parallel safe
-return (hashtextextended((aggregate_type || '/' || aggregate_id) collate "C", 0) >> 32)::integer;
+return (hashtextextended(aggregate_id collate "C", hashtextextended(aggregate_type collate "C", 0)) >> 32)::integer;
 
 create function outbox.lane_of(hash integer, lanes smallint) returns smallint
 language sql immutable parallel safe

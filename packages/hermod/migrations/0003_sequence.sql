@@ -143,6 +143,9 @@ create function outbox.number_first(
   out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[])
 language plpgsql as $$
 begin
+  -- A new kind is asked for once for each of its events in this statement; mostly all are of the first one's.
+  perform outbox.kind_code(e.type, e.aggregate_type) from (
+    select a.type, a.aggregate_type from outbox.event a where a.id > greatest(floor, fenced) order by a.id limit 1) e;
   with put as (
   insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
   select base + row_number() over (order by h.id), h.id, h.hash, h.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
