@@ -19,6 +19,7 @@ import { outage, probeRace } from '../../../packages/hermod/test/interleavings/c
 import { failureTwoBatchesAgo } from '../../../packages/hermod/test/interleavings/cases/pipeline.ts'
 import { politeStop } from '../../../packages/hermod/test/interleavings/cases/stopping.ts'
 import {
+  keptWithinBound,
   turnBesideRetry,
   turnNumberedBetween,
   turnTakenOver,
@@ -92,6 +93,24 @@ export const sabotages: readonly Sabotage[] = [
     ],
     caughtBy: turnTakenOver,
     red: /read beside a refused settle/,
+  },
+  {
+    name: 'kept-unbounded',
+    says: 'what passed waits for other rounds, however much it is',
+    patches: [
+      {
+        file: 'src/worker/settling.ts',
+        find: 'Math.min(keptMax, this.#station.subscription.batch.count)',
+        replace: 'keptMax',
+      },
+      {
+        file: 'src/worker/settling.ts',
+        find: 'const keptMs = 20',
+        replace: 'const keptMs = 2_000',
+      },
+    ],
+    caughtBy: keptWithinBound,
+    red: /delivered and not settled/,
   },
   {
     name: 'taken-unknown',

@@ -344,7 +344,7 @@ export class Loop {
     // Larger batches are settled beside the next read: both have enough to do.
     const small = entries.length <= keptMax
     const keep = well && small && this.#next === undefined && this.#mayTakeAlong
-    this.#settling.add({ round, lanes: settlements, endedMs: performance.now() }, keep)
+    await this.#settling.add({ round, lanes: settlements, endedMs: performance.now() }, keep)
     if (!well || this.#settling.doubt) await this.#forget()
     const tried = counts !== undefined || entries.some((entry) => result.has(entry))
     this.#station.passes += passedIn(result)

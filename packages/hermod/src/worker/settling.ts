@@ -9,8 +9,9 @@ import type { Round } from './batch.ts'
 import { tellRetries } from './report.ts'
 import type { Station } from './station.ts'
 
-/** So long, and so many events, may wait: as many as a batch that is not kept may hold. */
+/** So long may what passed wait for another round, and less than a batch of it: a crash repeats no more than before. */
 const keptMs = 20
+/** A larger batch is not kept at all. */
 export const keptMax = 500
 
 /** A delivered batch, as the database shall know it. */
@@ -48,15 +49,17 @@ export class Settling {
     await this.#writing
   }
 
-  /** Kept for the next read, or written at once, beside the next delivery. */
-  add({ round, lanes, endedMs }: Unsettled, keep: boolean): void {
+  /** Kept for the next read, or written at once, beside the next delivery; together with what was kept, before it. */
+  async add({ round, lanes, endedMs }: Unsettled, keep: boolean): Promise<void> {
     const held = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
     const changes = lanes.filter(isChange)
     for (const one of lanes) if (!isChange(one)) held.get(one.lane)?.settled(one.to, one.beyond)
     if (changes.length === 0) return
-    const unsettled = following(this.take(), { round, lanes: changes, endedMs })
+    const kept = this.take()
+    const unsettled = following(kept, { round, lanes: changes, endedMs })
     if (keep) this.keep(unsettled)
     else this.#writing = this.#write(unsettled)
+    if (kept !== undefined) await this.#writing
   }
 
   /** For the next read. */
@@ -69,7 +72,8 @@ export class Settling {
     const { round, lanes = [] } = this.#kept ?? {}
     const young = round !== undefined && performance.now() - round.startedMs < keptMs
     const sent = lanes.reduce((sum, lane) => sum + lane.sent, 0)
-    return young && sent < keptMax && lanes.every(isPlain) ? undefined : this.take()
+    const few = sent < Math.min(keptMax, this.#station.subscription.batch.count)
+    return young && few && lanes.every(isPlain) ? undefined : this.take()
   }
 
   take(): Unsettled | undefined {

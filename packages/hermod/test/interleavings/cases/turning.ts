@@ -6,6 +6,8 @@ import { expect } from 'vitest'
 import { defineCase } from '../../../../../test/support/case.ts'
 import { eventually } from '../../../../../test/support/eventually.ts'
 import { holds } from '../../../../../test/support/invariants.ts'
+import type { Round } from '../../../src/worker/batch.ts'
+import type { Station } from '../../../src/worker/station.ts'
 import { labels, quiet, type Stage, stage, WatchedPool } from './stage.ts'
 
 const options = { ...quiet, concurrency: 1 }
@@ -127,6 +129,8 @@ export const turnNumberedBetween = defineCase(
       outbox.wake()
       return between && labels(sink).includes(`${a}@2`)
     })
+    await s.step()
+    await eventually(async () => (await s.open()) === 0)
     await worker.stop()
     const ours = labels(sink).filter((label) => label.startsWith(`${a}@`))
     expect(ours, 'what somebody else had numbered').toEqual([`${a}@1`, `${a}@2`])
@@ -150,10 +154,70 @@ export const turnBesideRetry = defineCase('turn: an aggregate waits', async (env
   await eventually(async () => (await s.rows()).length === 1)
   sink.answer(() => undefined)
   await untilKnown(s, watched, outbox, passing)
-  await s.emit([a])
-  await untilKnown(s, watched, outbox, passing)
+  let emitted = false
+  beforeTurn(watched, ['outbox.sequence(', 'known'], async () => {
+    await s.emit([a])
+    emitted = true
+  })
+  await eventually(async () => {
+    if (!emitted) await s.emit([passing])
+    outbox.wake()
+    return emitted
+  })
+  await s.step()
   await eventually(async () => (await s.open()) === 0)
   await worker.stop()
   const ours = labels(sink).filter((label) => label.startsWith(`${a}@`))
   expect(ours, 'sent although an earlier one waits').toEqual([])
 })
+
+/** What passed waits for another round only while it is less than a batch. */
+export const keptWithinBound = defineCase('turn: less than a batch is kept', async ({ engine }) => {
+  const { Settling } =
+    await engine.load<typeof import('../../../src/worker/settling.ts')>('worker/settling.ts')
+  const settling = new Settling({ subscription: { batch: { count: 5 } } } as Station)
+  const plain = { failed: 0, superseded: 0, rows: [], held: [], done: [], beyond: [] }
+  const kept: (number | undefined)[] = []
+  for (let from = 0n; kept.length < 4; from += 2n) {
+    const lane = { ...plain, lane: 0, fence: 1n, from, to: from + 2n, sent: 2, delivered: 2 }
+    const round = { batches: [], startedMs: performance.now() } as unknown as Round
+    await settling.add({ round, lanes: [lane], endedMs: performance.now() }, true)
+    kept.push(settling.takeDue()?.lanes[0]?.sent)
+  }
+  expect(kept, 'delivered and not settled').toEqual([undefined, undefined, 6, undefined])
+})
+
+/** At most two batches are unsettled at any moment, however small and quick they are: so many a crash may repeat. */
+export const unsettledAtMost = defineCase(
+  'turn: at most two batches are unsettled',
+  async (env) => {
+    const s = await stage(env)
+    const [count, total] = [20, 2_400]
+    const SETTLED = `select coalesce(sum(n.delivered), 0)::int as count from (
+    select distinct on (lane) delivered from outbox.cursor order by lane, fence desc, pos desc) n`
+    const sink = env.engine.testing.memorySink()
+    let unsettled = 0
+    const counting: typeof sink = {
+      ...sink,
+      deliver: async (events, context) => {
+        const [settled] = await s.db.query<{ count: number }>(SETTLED)
+        const before = sink.accepted.length - (settled?.count ?? 0)
+        unsettled = Math.max(unsettled, before + events.length)
+        return sink.deliver(events, context)
+      },
+    }
+    const outbox = s.outbox(counting, { subscription: { batch: { count } } })
+    const worker = await outbox.start({ ...options, busyPollMs: 50, pollMs: 100 })
+    const emitting = async () => {
+      for (let n = 0; n < total / 2; n += 2) {
+        await s.emit(['a', 'b'])
+        outbox.wake()
+      }
+    }
+    await Promise.all([emitting(), emitting()])
+    await eventually(() => sink.accepted.length >= total)
+    await worker.stop()
+    expect(unsettled, 'delivered and not settled').toBeLessThanOrEqual(2 * count)
+    expect(sink.accepted).toHaveLength(total)
+  },
+)
