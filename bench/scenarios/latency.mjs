@@ -29,13 +29,14 @@ export default {
     const rounds = await bench.rounds(bench.everyone, (system) => one(bench, system))
     const figure = (system, name) =>
       rounded(summary(rounds.map((round) => round[system][name]))?.median)
-    const both = (system) => ({ p50Ms: figure(system, 'p50Ms'), p99Ms: figure(system, 'p99Ms') })
+    // Some do not reach the rate: what they say is for the rate they reach.
+    const names = ['p50Ms', 'p99Ms', 'reachedPerSecond']
+    const all = (system) => Object.fromEntries(names.map((name) => [name, figure(system, name)]))
     return {
       figures: {
-        ...both(ours),
+        ...all(ours),
         backlogP99: figure(ours, 'backlogP99'),
-        reachedPerSecond: figure(ours, 'reachedPerSecond'),
-        peers: Object.fromEntries(bench.peers.map((peer) => [peer, both(peer)])),
+        peers: Object.fromEntries(bench.peers.map((peer) => [peer, all(peer)])),
       },
       raw: { rounds },
     }

@@ -199,7 +199,8 @@ create index delivery_aggregate on outbox.delivery (subscription, lane, hash) wh
 create index delivery_state     on outbox.delivery (subscription, state, updated_at);
 create index delivery_event     on outbox.delivery (event_id);
 
--- What was sent: one row a call and lane (pos null), one row an event that did not succeed (pos set).
+-- What was sent: one row a call and lane (pos null), one row an event that did not succeed (pos set). Small calls that
+-- followed each other within 20 ms and simply passed share one.
 create sequence outbox.attempt_id as bigint;
 create table outbox.attempt (
   id           bigint      not null default nextval('outbox.attempt_id'),
