@@ -357,10 +357,10 @@ language sql stable as $$
                           from outbox.scan(false, b.lane, b.after, until, case when kinds is null then b.budget else scan_max end) g) c) end,
          r.heads, r.payloads, r.kind_max
     from (select w.lane, w.after, greatest(1, bytes_max / w.number) as bytes, greatest(1,
-                 case when w.full = 0 or w.full = w.number then count_max / w.number + (w.nth <= count_max % w.number)::integer
+                 case when w.full = 0 or w.full = w.number then count_max / w.number
                       when w.filled then (count_max - (w.number - w.full) * greatest(1, count_max / (4 * w.number))) / w.full
                       else count_max / (4 * w.number) end)::integer as budget
-            from (select u.*, row_number() over () as nth, count(*) over () as number, count(*) filter (where u.filled) over () as full
+            from (select u.*, count(*) over () as number, count(*) filter (where u.filled) over () as full
                     from unnest(lanes, after, filled) as u(lane, after, filled)
                    -- A lane without news costs one probe; where a filter ends, every lane has to be looked at.
                    where ends or exists (select from outbox.log l where l.lane = u.lane and l.pos > u.after and l.pos <= until)) w) b

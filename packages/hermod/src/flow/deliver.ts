@@ -17,7 +17,7 @@ import { Result } from './result.ts'
 import { aggregateKey } from './settle.ts'
 
 /** Single events failing in a row while halving: the sink is broken, not one event. */
-const brokenRow = 3
+export const brokenRow = 3
 
 /** Entries in order of position within each aggregate. Those without an outcome were not tried. */
 export async function deliver(

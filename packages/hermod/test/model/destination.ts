@@ -2,6 +2,7 @@
 // what it accepted, and knows what may rightly have become of every change.
 
 import type { OutboxEvent } from '../../src/event.ts'
+import { brokenRow } from '../../src/flow/deliver.ts'
 import {
   type Capabilities,
   type DeliveryContext,
@@ -51,6 +52,10 @@ export class Destination implements Sink {
   readonly versions = new Map<string, number>()
   readonly #plans = new Map<string, Answer[]>()
   readonly #tasks: Task[] = []
+  /** Attempts that may have been spent without a call. */
+  readonly #unsent = new Map<string, number>()
+  /** Of tasks that are sent again in parts: what has not been answered alone, and how many in a row failed. */
+  readonly #halved: { readonly left: Set<string>; inRow: number }[] = []
   /** Set when the process is to die: before or after its next settle, before it records a task. */
   crash: 'before' | 'after' | 'before record' | undefined
   crashes = 0
@@ -94,11 +99,28 @@ export class Destination implements Sink {
 
   #carryOut(events: readonly OutboxEvent[]): Outcome {
     const [only] = events
-    if (events.length === 1 && only !== undefined) return this.#answer(only)
+    if (events.length === 1 && only !== undefined) return this.#alone(only)
     const plans = events.map((event) => this.#plans.get(nameOf(event)) ?? [])
-    if (plans.some(([next]) => next !== undefined && !next.startsWith('crash'))) return split()
+    if (plans.some(([next]) => next !== undefined && !next.startsWith('crash'))) {
+      const names = events.map(nameOf)
+      const known = this.#halved.some(({ left }) => names.every((name) => left.has(name)))
+      if (!known) this.#halved.push({ left: new Set(names), inRow: 0 })
+      return split()
+    }
     for (const event of events) this.#answer(event)
     return delivered()
+  }
+
+  /** Three in a row that fail alone: the sink counts as broken, and the rest fails with them, unsent. */
+  #alone(event: OutboxEvent): Outcome {
+    const outcome = this.#answer(event)
+    const halved = this.#halved.findLast(({ left }) => left.delete(nameOf(event)))
+    if (halved === undefined) return outcome
+    halved.inRow = outcome.outcome === 'retry' ? halved.inRow + 1 : 0
+    if (halved.inRow < brokenRow) return outcome
+    for (const name of halved.left) this.#unsent.set(name, (this.#unsent.get(name) ?? 0) + 1)
+    halved.left.clear()
+    return outcome
   }
 
   async #judge(events: readonly OutboxEvent[], context: DeliveryContext): Promise<Outcome[]> {
@@ -152,7 +174,10 @@ export class Destination implements Sink {
     // A newer state that takes a row over takes the attempts over too.
     const first = this.policy.coalesce === 'latest' ? 1 : v
     let spent = 0
-    for (let n = first; n <= v; n++) spent += this.spent.get(`${id}@${n}`) ?? 0
+    for (let n = first; n <= v; n++) {
+      const name = `${id}@${n}`
+      spent += (this.spent.get(name) ?? 0) + (this.#unsent.get(name) ?? 0)
+    }
     return spent >= this.policy.attemptsMax
   }
 
