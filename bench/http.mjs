@@ -42,7 +42,10 @@ export async function makeDocuments({ ask }, token, count) {
   const documents = []
   for (let n = 0; n < count; n++) {
     const body = {
-      ...{ title: `Document ${n}`, docType: 'RFC', product: 'Bench', summary },
+      title: `Document ${n}`,
+      docType: 'RFC',
+      product: 'Bench',
+      summary,
       providerFileId: `file-${n}`,
     }
     const { id, version } = await ask('POST', '/api/v2/documents', { token, body })
@@ -52,6 +55,4 @@ export async function makeDocuments({ ask }, token, count) {
 }
 
 /** About 400 bytes of words. */
-export const summary = 'the index follows the database and every change can be found at once '
-  .repeat(6)
-  .trim()
+export const summary = 'the index follows the database and every change can be found at once '.repeat(6).trim()

@@ -20,9 +20,7 @@ function headOf(folder) {
   const head = read(join(folder, 'HEAD'))
   const [, ref] = /^ref: (.+)$/.exec(head ?? '') ?? []
   if (ref === undefined) return head
-  const packed = new RegExp(`^([0-9a-f]{40,}) ${ref}$`, 'm').exec(
-    read(join(folder, 'packed-refs')) ?? '',
-  )
+  const packed = new RegExp(`^([0-9a-f]{40,}) ${ref}$`, 'm').exec(read(join(folder, 'packed-refs')) ?? '')
   return read(join(folder, ref)) ?? packed?.[1]
 }
 

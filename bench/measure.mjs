@@ -55,8 +55,7 @@ function answerOf(child, name, deadlineMs, heard) {
       else if ('error' in message) fail(new Error(`${name}: ${message.error}`))
       else heard(message)
     }
-    const ended = (code, signal) =>
-      fail(new Error(`${name} ended with ${signal ?? code} and no result`))
+    const ended = (code, signal) => fail(new Error(`${name} ended with ${signal ?? code} and no result`))
     const timer = setTimeout(() => {
       fail(new Error(`${name} took more than ${deadlineMs} ms`))
       child.kill('SIGKILL')

@@ -32,13 +32,13 @@ function smallPayload(n) {
 
 function largePayload(n) {
   const lines = Array.from({ length: 560 }, (_, line) => ({
-    ...{ number: line, sku: `SKU-${(n * 7919 + line * 104729) % 1e6}`, quantity: (n * line) % 500 },
-    ...{
-      unitPrice: ((n + line) % 9999) / 100,
-      currency: 'EUR',
-      description: `Article ${(line * 31 + n) % 1e5} in size ${line % 60}`,
-    },
-    ...{ updatedAt: new Date(1.7e12 + ((n * line) % 1e9)).toISOString() },
+    number: line,
+    sku: `SKU-${(n * 7919 + line * 104729) % 1e6}`,
+    quantity: (n * line) % 500,
+    unitPrice: ((n + line) % 9999) / 100,
+    currency: 'EUR',
+    description: `Article ${(line * 31 + n) % 1e5} in size ${line % 60}`,
+    updatedAt: new Date(1.7e12 + ((n * line) % 1e9)).toISOString(),
   }))
   return JSON.stringify({ id: n, lines })
 }

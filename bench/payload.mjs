@@ -3,8 +3,7 @@
 export const type = 'document.updated'
 export const aggregateType = 'document'
 const aggregates = 50_000
-const words =
-  'the quick outbox carries every committed row to whoever asked for it and never forgets one '
+const words = 'the quick outbox carries every committed row to whoever asked for it and never forgets one '
 const body = words.repeat(5).slice(0, 366)
 
 /** Event number `id` of a run. */

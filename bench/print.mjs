@@ -17,24 +17,20 @@ export function clearProgress() {
 }
 
 export function printHeader({ mode, versions, machine, settings }) {
-  console.log(
-    `Hermod's benchmark, ${mode}: ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB`,
-  )
+  console.log(`Hermod's benchmark, ${mode}: ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB`)
   console.log(
     `${Object.entries(versions)
       .map((pair) => pair.join(' '))
       .join(', ')}; durable settings`,
   )
-  for (const [name, values] of Object.entries(settings))
-    console.log(`  ${name}: ${JSON.stringify(values)}`)
+  for (const [name, values] of Object.entries(settings)) console.log(`  ${name}: ${JSON.stringify(values)}`)
 }
 
 export function printScenario({ title, size, figures, rounds }) {
   clearProgress()
   const { rounds: wanted, ...sizes } = size
   console.log(`\n${title}\n  sizes ${JSON.stringify(sizes)}, ${rounds} of ${wanted} rounds`)
-  for (const [name, value] of Object.entries(figures))
-    console.log(`  ${name.padEnd(20)} ${short(value)}`)
+  for (const [name, value] of Object.entries(figures)) console.log(`  ${name.padEnd(20)} ${short(value)}`)
 }
 
 function short(value) {
@@ -43,9 +39,7 @@ function short(value) {
 
 export function printVerdicts(figures) {
   const rows = judged(figures)
-  const widths = ['name', 'value', 'target'].map((key) =>
-    Math.max(...rows.map((row) => row[key].length)),
-  )
+  const widths = ['name', 'value', 'target'].map((key) => Math.max(...rows.map((row) => row[key].length)))
   console.log('')
   for (const { name, value, target, verdict } of rows) {
     const cells = [name.padEnd(widths[0]), value.padStart(widths[1]), target.padEnd(widths[2])]

@@ -32,14 +32,10 @@ export function ratio(rounds, above, below) {
 
 /** `{ peer: ratio }` for everyone who was measured. */
 export function ratios(rounds, peers, above, below) {
-  return Object.fromEntries(
-    peers.map((peer) => [peer, ratio(rounds, above, (round) => below(round, peer))]),
-  )
+  return Object.fromEntries(peers.map((peer) => [peer, ratio(rounds, above, (round) => below(round, peer))]))
 }
 
 /** `{ name: { median, min, max, of } }` */
 export function summaries(rounds, names, pick) {
-  return Object.fromEntries(
-    names.map((name) => [name, summary(valuesOf(rounds, (round) => pick(round, name)))]),
-  )
+  return Object.fromEntries(names.map((name) => [name, summary(valuesOf(rounds, (round) => pick(round, name)))]))
 }

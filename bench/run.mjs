@@ -40,8 +40,7 @@ async function main() {
     if (!options.json) printHeader(about)
     const figures = await runAll(stage, about)
     if (options.json) console.log(JSON.stringify(complete(figures, about)))
-    else if (options.mode === 'tiny')
-      console.log('\nSizes for a smoke run: the figures mean nothing.')
+    else if (options.mode === 'tiny') console.log('\nSizes for a smoke run: the figures mean nothing.')
     else printVerdicts(figures)
   } catch (error) {
     clearProgress()
@@ -120,9 +119,7 @@ async function runOne(scenario, stage, about, untilMs) {
 /** All scenarios by name, null for those that were left out, and what they were measured with. */
 function complete(figures, about) {
   const named = Object.fromEntries(scenarios.map(({ name }) => [name, figures[name] ?? null]))
-  const sizes = Object.fromEntries(
-    options.chosen.map((scenario) => [scenario.name, sizeOf(scenario, options.mode)]),
-  )
+  const sizes = Object.fromEntries(options.chosen.map((scenario) => [scenario.name, sizeOf(scenario, options.mode)]))
   const { mode, at, commit: revision, machine: where, versions, settings } = about
   return { ...named, mode, at, commit: revision, machine: where, versions, settings, sizes }
 }

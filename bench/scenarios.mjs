@@ -15,8 +15,6 @@ import steady from './scenarios/steady.mjs'
 import workers from './scenarios/workers.mjs'
 import xmin from './scenarios/xmin.mjs'
 
-export const scenarios = [
-  ...[emit, bulk, drain, steady, latency, growth, xmin, fanout, workers, cost, api],
-]
+export const scenarios = [...[emit, bulk, drain, steady, latency, growth, xmin, fanout, workers, cost, api]]
 
 export const sizeOf = ({ sizes }, mode) => sizes[mode] ?? sizes.full

@@ -11,22 +11,15 @@ const least = (byPeer) => {
   return values.length > 0 ? Math.min(...values) : null
 }
 const leastOf = (pick) => (byPeer) =>
-  least(
-    Object.fromEntries(Object.entries(byPeer ?? {}).map(([name, value]) => [name, pick(value)])),
-  )
+  least(Object.fromEntries(Object.entries(byPeer ?? {}).map(([name, value]) => [name, pick(value)])))
 
-const share = (part, whole) =>
-  part === null || !whole ? null : Number((part / whole).toPrecision(3))
+const share = (part, whole) => (part === null || !whole ? null : Number((part / whole).toPrecision(3)))
 
 /** The sizes that were measured, which are smaller in a quick run. */
 const sizes = (bySize) => Object.keys(bySize).map(Number).map(number).join(', ')
 
 export const targets = [
-  row(
-    'emit.vsPlain',
-    'transactions/s with emit, against the same transaction without',
-    atLeast(0.9),
-  ),
+  row('emit.vsPlain', 'transactions/s with emit, against the same transaction without', atLeast(0.9)),
   row('emit.vsPeers', 'transactions/s, against the best peer', atLeast(1.3), {
     of: least,
     as: times,
@@ -48,8 +41,7 @@ export const targets = [
   }),
   row(
     'growth.ratio',
-    ({ eventsPerSecond }) =>
-      `drain rate over backlogs of ${sizes(eventsPerSecond)}, slowest/fastest`,
+    ({ eventsPerSecond }) => `drain rate over backlogs of ${sizes(eventsPerSecond)}, slowest/fastest`,
     atLeast(0.85),
   ),
   row('xmin.ratio', 'drain rate under a pinned xmin, against without', atLeast(0.9)),
@@ -72,11 +64,7 @@ export const targets = [
     ({ rssBacklog }) => `MB of memory of a worker before a backlog of ${number(rssBacklog)}`,
     atMost(160),
   ),
-  row(
-    'api.vsWithoutOutbox',
-    'edits/s through the API, against the same server without the outbox',
-    atLeast(0.85),
-  ),
+  row('api.vsWithoutOutbox', 'edits/s through the API, against the same server without the outbox', atLeast(0.85)),
   row(
     'api.searchableP99Ms',
     'ms from the answer to an edit to a search that shows it, at 200 requests/s, 99th percentile',

@@ -36,9 +36,7 @@ function finish(folder, stamp, wanted) {
     removeOrphans(folder)
     writeFileSync(stamp, wanted)
   } catch (error) {
-    fail(
-      `Cannot write ${stamp} (${error.code}). Delete the folder dist or take it over, then retry.`,
-    )
+    fail(`Cannot write ${stamp} (${error.code}). Delete the folder dist or take it over, then retry.`)
   }
 }
 
@@ -72,10 +70,7 @@ function filesBelow(folder) {
 function removeOrphans(folder) {
   const dist = join(folder, 'dist')
   for (const path of filesBelow(dist)) {
-    const source = join(folder, 'src', path.slice(dist.length)).replace(
-      /(\.d\.ts|\.js)(\.map)?$/,
-      '.ts',
-    )
+    const source = join(folder, 'src', path.slice(dist.length)).replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts')
     if (/\.(js|d\.ts)(\.map)?$/.test(path) && !existsSync(source)) rmSync(path)
   }
 }

@@ -39,10 +39,7 @@ function matchesLockfile() {
   const have = JSON.parse(readText(installed)).packages
   return Object.entries(JSON.parse(readText(lockfile)).packages).every(
     ([path, entry]) =>
-      !path.startsWith('node_modules/') ||
-      entry.link ||
-      !isForUs(entry) ||
-      have[path]?.version === entry.version,
+      !path.startsWith('node_modules/') || entry.link || !isForUs(entry) || have[path]?.version === entry.version,
   )
 }
 

@@ -159,9 +159,7 @@ async function urlOf(java, ended) {
 async function answers(url) {
   const until = Date.now() + readyMs
   for (;;) {
-    const health = await fetch(`${url}/_cluster/health?wait_for_status=yellow&timeout=10s`).catch(
-      () => undefined,
-    )
+    const health = await fetch(`${url}/_cluster/health?wait_for_status=yellow&timeout=10s`).catch(() => undefined)
     if (health?.ok) return
     if (Date.now() > until) throw new Error(`${url} did not answer within ${readyMs / 1_000} s`)
     await new Promise((resolve) => setTimeout(resolve, 200))
@@ -210,6 +208,4 @@ async function serve(node) {
 }
 
 const command = process.argv.slice(2)
-process.exitCode = await withNode((node) =>
-  command.length > 0 ? runCommand(command, node?.url) : serve(node),
-)
+process.exitCode = await withNode((node) => (command.length > 0 ? runCommand(command, node?.url) : serve(node)))

@@ -32,8 +32,7 @@ function addTest(summary, path, test) {
   if (state === 'passed') summary.passed++
   else if (state === 'skipped' && isDeliberate(test)) {
     summary.skipped.push(note ? `${name}: ${note}` : name)
-  } else if (state === 'skipped' || state === 'pending')
-    summary.failures.push(`${name}: did not run`)
+  } else if (state === 'skipped' || state === 'pending') summary.failures.push(`${name}: did not run`)
   else summary.failures.push(name)
 }
 

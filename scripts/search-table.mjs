@@ -45,9 +45,7 @@ function readColumn({ file, describe }, byFile) {
   const tests = (byFile.get(file)?.assertionResults ?? []).filter(({ ancestorTitles: [title] }) => {
     return describe === undefined || (title !== undefined && describe.test(title))
   })
-  const leftOut = new Map(
-    tests.flatMap(({ meta }) => meta?.leftOut ?? []).map((o) => [o.name, o.why]),
-  )
+  const leftOut = new Map(tests.flatMap(({ meta }) => meta?.leftOut ?? []).map((o) => [o.name, o.why]))
   return { statuses: new Map(tests.map(({ title, status }) => [title, status])), leftOut }
 }
 
@@ -99,7 +97,5 @@ const [first] = read
 const cases = [...first.statuses.keys()].filter((name) => !/^(leaves|what it) /.test(name))
 if (cases.length === 0) fail('No case ran in PostgreSQL: nothing was written.')
 writeFileSync(page, pageOf(table(cases, read)))
-console.log(
-  `${cases.length} cases in ${columns.length} columns → docs/reference/search-conformance.md`,
-)
+console.log(`${cases.length} cases in ${columns.length} columns → docs/reference/search-conformance.md`)
 process.exitCode = code

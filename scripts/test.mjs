@@ -24,14 +24,7 @@ async function runVitest(args) {
   try {
     const code = await runNode(
       'node_modules/vitest/vitest.mjs',
-      [
-        'run',
-        '--configLoader',
-        'runner',
-        '--reporter=default',
-        '--reporter=./scripts/reporter.mjs',
-        ...args,
-      ],
+      ['run', '--configLoader', 'runner', '--reporter=default', '--reporter=./scripts/reporter.mjs', ...args],
       { HERMOD_TEST_SUMMARY: file },
     )
     return { code, ...readSummary(file) }
@@ -79,8 +72,7 @@ function overall({ code, passed, failures, skipped }, seconds) {
 function printSlowest(files) {
   const slowest = files.toSorted((a, b) => b.ms - a.ms).slice(0, 10)
   if (slowest.length > 0) console.log('\nslowest files')
-  for (const { path, ms } of slowest)
-    console.log(`  ${(ms / 1_000).toFixed(1).padStart(6)} s  ${path}`)
+  for (const { path, ms } of slowest) console.log(`  ${(ms / 1_000).toFixed(1).padStart(6)} s  ${path}`)
 }
 
 function printList(title, lines) {

@@ -27,9 +27,7 @@ describe('npm run bench -- --tiny --json', () => {
   let figures: Figures
 
   beforeAll(async () => {
-    const { code, output, errors } = await node(
-      ...['bench/run.mjs', '--tiny', '--json', '--peers', 'none'],
-    )
+    const { code, output, errors } = await node(...['bench/run.mjs', '--tiny', '--json', '--peers', 'none'])
     expect(code, errors).toBe(0)
     figures = JSON.parse(output.trimEnd().split('\n').at(-1) ?? '')
   }, 120_000)

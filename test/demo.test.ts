@@ -48,8 +48,7 @@ async function answers(port: number): Promise<boolean> {
   return result
 }
 
-const ended = (port: number) =>
-  eventually(async () => !(await answers(port)), { what: `port ${port} to be closed` })
+const ended = (port: number) => eventually(async () => !(await answers(port)), { what: `port ${port} to be closed` })
 
 describe('the demo of the engine', () => {
   it('shows what flows, survives an outage without dead letters, and leaves nothing', async () => {

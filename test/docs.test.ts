@@ -46,8 +46,7 @@ const folder = mkdtempSync(join(tmpdir(), 'hermod-docs-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const isTyped = ({ blocks }: Program) => blocks.some(({ language }) => language === 'ts')
-const nameOf = (program: Program) =>
-  `${program.name.replace(/[^a-zA-Z0-9]+/g, '-')}.${isTyped(program) ? 'ts' : 'mjs'}`
+const nameOf = (program: Program) => `${program.name.replace(/[^a-zA-Z0-9]+/g, '-')}.${isTyped(program) ? 'ts' : 'mjs'}`
 
 function writeProgram(program: Program): string {
   const file = join(folder, nameOf(program))
@@ -158,9 +157,7 @@ describe('the guarantees', () => {
 
   it('name tests that exist', () => {
     expect(cases.length).toBeGreaterThan(20)
-    const missing = cases
-      .map(([, name]) => name)
-      .filter((name) => !tests.some(({ text }) => isCase(text, `${name}`)))
+    const missing = cases.map(([, name]) => name).filter((name) => !tests.some(({ text }) => isCase(text, `${name}`)))
     expect([...new Set(missing)]).toEqual([])
   })
 })

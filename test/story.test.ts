@@ -111,9 +111,7 @@ describe('a document and the outside world', () => {
   })
 
   it('sets aside a mail that can never be delivered, and goes on', async () => {
-    mail.answer((event) =>
-      event.aggregateId === '4' ? rejected({ message: 'no such mailbox' }) : undefined,
-    )
+    mail.answer((event) => (event.aggregateId === '4' ? rejected({ message: 'no such mailbox' }) : undefined))
     const ids = await save(4, 'Letter', 'document.approved')
     approved = ids[1] as bigint
     await save(5, 'Report', 'document.approved')
@@ -152,7 +150,10 @@ describe('a document and the outside world', () => {
     expect(unnumbered).toBe(0)
     for (const { pending, retrying, dead, unknown } of subscriptions) {
       expect({ pending, retrying, dead, unknown }).toEqual({
-        ...{ pending: 0, retrying: 0, dead: 0, unknown: 0 },
+        pending: 0,
+        retrying: 0,
+        dead: 0,
+        unknown: 0,
       })
     }
   })

@@ -32,9 +32,7 @@ describe('leftovers', () => {
 
   it('no open ends in the text', () => {
     const open = new RegExp(`\\b(${word('FIX', 'ME')}|${word('TO', 'DO')}|${word('XX', 'X')})\\b`)
-    expect(
-      files.filter(({ path }) => path !== 'package-lock.json').flatMap((f) => matches(f, open)),
-    ).toEqual([])
+    expect(files.filter(({ path }) => path !== 'package-lock.json').flatMap((f) => matches(f, open))).toEqual([])
   })
 
   it('no test is singled out', () => {
@@ -49,9 +47,7 @@ describe('leftovers', () => {
       const lines = file.text.split('\n')
       return lines.flatMap((line, index) => {
         const near = `${line} ${lines[index + 1] ?? ''}`
-        return skipped.test(line) && !reason.test(near)
-          ? [`${file.path}:${index + 1}: ${line.trim()}`]
-          : []
+        return skipped.test(line) && !reason.test(near) ? [`${file.path}:${index + 1}: ${line.trim()}`] : []
       })
     })
     expect(silent.filter((line) => !line.startsWith('test/tidy.test.ts'))).toEqual([])
@@ -100,9 +96,7 @@ describe('arrows between the rooms of the engine', () => {
     return importsOf(file)
       .filter(({ typeOnly }) => withTypes || !typeOnly)
       .map(({ from }) => targetOf(file, from) ?? from)
-      .filter((target) =>
-        places.some((place) => target === place || target.startsWith(engine + place)),
-      )
+      .filter((target) => places.some((place) => target === place || target.startsWith(engine + place)))
       .map((target) => `${file.path} -> ${target}`)
   }
 
@@ -117,9 +111,7 @@ describe('arrows between the rooms of the engine', () => {
     const allowed = ['pg', `${engine}database.ts`]
     const found = room('sinks').flatMap((file) => {
       const own = file.path.startsWith(`${engine}sinks/search/postgres`)
-      return into(file, closed).filter(
-        (arrow) => !own || !allowed.some((to) => arrow.endsWith(`> ${to}`)),
-      )
+      return into(file, closed).filter((arrow) => !own || !allowed.some((to) => arrow.endsWith(`> ${to}`)))
     })
     expect(found).toEqual([])
   })

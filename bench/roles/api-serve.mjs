@@ -14,10 +14,19 @@ export async function play(_system, { url, outbox }, session) {
 
 export function apiConfig(url, outbox) {
   return {
-    ...{ databaseUrl: url, searchDatabaseUrl: url, host: '127.0.0.1', port: 0 },
-    ...{ secret: randomBytes(32).toString('hex'), issuers: [], defaultRole: 'editor' },
+    databaseUrl: url,
+    searchDatabaseUrl: url,
+    host: '127.0.0.1',
+    port: 0,
+    secret: randomBytes(32).toString('hex'),
+    issuers: [],
+    defaultRole: 'editor',
     workspace: { provider: 'google', folder: '' },
-    ...{ auditIp: 'truncated', trustProxy: false, development: true, outbox, logLevel: 'silent' },
+    auditIp: 'truncated',
+    trustProxy: false,
+    development: true,
+    outbox,
+    logLevel: 'silent',
     limits: { bodyBytes: 1_048_576, documentBytes: 4_194_304, perMinute: 100_000_000 },
   }
 }

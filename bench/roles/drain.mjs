@@ -7,8 +7,7 @@ import { hostMs } from '../numbers.mjs'
 
 export async function play(system, { backlogs, settings, sink = {} }, session) {
   const runs = []
-  for (const backlog of backlogs)
-    runs.push(await drain(system, backlog, { settings, ...sink }, session))
+  for (const backlog of backlogs) runs.push(await drain(system, backlog, { settings, ...sink }, session))
   return { runs, rssMb: process.resourceUsage().maxRSS / 1_000 }
 }
 
@@ -32,14 +31,12 @@ async function drain(system, { url, events, subscriptions = 1 }, options, sessio
   const settledMs = hostMs()
   await consumer.end?.()
   return {
-    ...{
-      events,
-      repeats: seen - wanted,
-      startedMs,
-      deliveredMs,
-      settledMs,
-      seconds: (settledMs - startedMs) / 1_000,
-    },
+    events,
+    repeats: seen - wanted,
+    startedMs,
+    deliveredMs,
+    settledMs,
+    seconds: (settledMs - startedMs) / 1_000,
     perSecond: wanted / ((settledMs - startedMs) / 1_000),
   }
 }

@@ -22,11 +22,7 @@ export async function play(system, task) {
 }
 
 /** When event n + 1 was about to be sent, and when the answer to its COMMIT was read. */
-async function produce(
-  producer,
-  pool,
-  { events, connections, perTransaction = 1, perSecond, warmEvents = 0 },
-) {
+async function produce(producer, pool, { events, connections, perTransaction = 1, perSecond, warmEvents = 0 }) {
   const sent = new Array(events).fill(null)
   const commits = new Array(events).fill(null)
   const beganMs = performance.now()

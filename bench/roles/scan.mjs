@@ -1,9 +1,7 @@
 /** The limit of a drain: every event read once, by key, in pages, with the same driver. */
 import pg from 'pg'
 
-const page = (
-  rows,
-) => `select id, type, aggregate_type, aggregate_id, version, headers::text, payload::text
+const page = (rows) => `select id, type, aggregate_type, aggregate_id, version, headers::text, payload::text
   from outbox.event where id > $1 order by id limit ${Number(rows)}`
 
 export async function play(_system, { backlogs, pageRows }) {

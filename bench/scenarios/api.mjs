@@ -63,8 +63,12 @@ function searchable(bench) {
   const { perSecond, samples, warmSamples } = bench.size
   return withServer(bench, { outbox: true, worker: true }, (api) =>
     measure({
-      ...{ role: 'api-watch', system: ours, api },
-      ...{ perSecond, samples, warmSamples },
+      role: 'api-watch',
+      system: ours,
+      api,
+      perSecond,
+      samples,
+      warmSamples,
     }),
   )
 }

@@ -21,9 +21,7 @@ export default {
     const names = ['plain', ours, ...peers]
     const slow = (system) => (peers.includes(system) ? events / 10 : events)
     const rounds = await bench.rounds(names, (system) =>
-      bench.with(system, {}, ({ url }) =>
-        measure({ role: 'bulk', system, url, events: slow(system), perTransaction }),
-      ),
+      bench.with(system, {}, ({ url }) => measure({ role: 'bulk', system, url, events: slow(system), perTransaction })),
     )
     const rate = (round, name = ours) => round[name].perSecond
     return {

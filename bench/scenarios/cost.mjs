@@ -18,7 +18,9 @@ export default {
   sizes: {
     tiny: { rounds: 1, events: 500, rssEvents: 500, peerEvents: {} },
     quick: {
-      ...{ rounds: 1, events: 30_000, rssEvents: 100_000 },
+      rounds: 1,
+      events: 30_000,
+      rssEvents: 100_000,
       peerEvents: {
         'pg-boss': 10_000,
         'graphile-worker': 10_000,
@@ -26,7 +28,9 @@ export default {
       },
     },
     full: {
-      ...{ rounds: 3, events: 200_000, rssEvents: 1_000_000 },
+      rounds: 3,
+      events: 200_000,
+      rssEvents: 1_000_000,
       peerEvents: {
         'pg-boss': 50_000,
         'graphile-worker': 50_000,
@@ -37,8 +41,7 @@ export default {
 
   async run(bench) {
     const rounds = await bench.rounds(bench.everyone, (system) => one(bench, system))
-    const figure = (name, what) =>
-      rounded(summary(valuesOf(rounds, (round) => round[name][what]))?.median)
+    const figure = (name, what) => rounded(summary(valuesOf(rounds, (round) => round[name][what]))?.median)
     const both = (name) => ({
       walBytes: figure(name, 'walBytes'),
       tableBytes: figure(name, 'tableBytes'),

@@ -9,7 +9,10 @@ export default {
   sizes: {
     tiny: { rounds: 1, events: 500, peerEvents: {}, warmEvents: 0, pageRows: 100 },
     quick: {
-      ...{ rounds: 3, events: 100_000, warmEvents: 10_000, pageRows: 5_000 },
+      rounds: 3,
+      events: 100_000,
+      warmEvents: 10_000,
+      pageRows: 5_000,
       // A rate needs no more of them, and a smaller backlog is in their favour.
       peerEvents: {
         'pg-boss': 30_000,
@@ -18,7 +21,10 @@ export default {
       },
     },
     full: {
-      ...{ rounds: 5, events: 200_000, warmEvents: 20_000, pageRows: 5_000 },
+      rounds: 5,
+      events: 200_000,
+      warmEvents: 20_000,
+      pageRows: 5_000,
       peerEvents: { 'pg-transactional-outbox': 20_000 },
     },
   },

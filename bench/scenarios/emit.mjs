@@ -21,9 +21,7 @@ export default {
     const names = ['plain', ...bench.everyone]
     const { ms, warmMs } = bench.size
     const rounds = await bench.rounds(names, (system) =>
-      bench.with(system, {}, ({ url }) =>
-        measure({ role: 'emit', system, url, connections, ms, warmMs }),
-      ),
+      bench.with(system, {}, ({ url }) => measure({ role: 'emit', system, url, connections, ms, warmMs })),
     )
     const rate = (round, name = ours) => round[name].perSecond
     return {

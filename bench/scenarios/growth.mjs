@@ -13,15 +13,24 @@ export default {
   sizes: {
     tiny: { rounds: 1, warmEvents: 10, fixed: 10, fixedTimes: 1, backlogs: { 300: 1, 500: 1 } },
     quick: {
-      ...{ rounds: 3, warmEvents: 10_000, fixed: 2_000, fixedTimes: 3 },
+      rounds: 3,
+      warmEvents: 10_000,
+      fixed: 2_000,
+      fixedTimes: 3,
       backlogs: { 10000: 4, 100000: 1 },
     },
     full: {
-      ...{ rounds: 5, warmEvents: 20_000, fixed: 2_000, fixedTimes: 5 },
+      rounds: 5,
+      warmEvents: 20_000,
+      fixed: 2_000,
+      fixedTimes: 5,
       backlogs: { 10000: 7, 100000: 2, 1000000: 1 },
     },
     long: {
-      ...{ rounds: 3, warmEvents: 20_000, fixed: 2_000, fixedTimes: 5 },
+      rounds: 3,
+      warmEvents: 20_000,
+      fixed: 2_000,
+      fixedTimes: 5,
       backlogs: { 10000: 7, 100000: 2, 1000000: 1, 5000000: 1 },
     },
   },
@@ -36,9 +45,7 @@ export default {
     return {
       figures: {
         ratio: rounded(Math.min(...medians) / Math.max(...medians)),
-        eventsPerSecond: Object.fromEntries(
-          sizes.map((events) => [events, Math.round(perSecond[events].median)]),
-        ),
+        eventsPerSecond: Object.fromEntries(sizes.map((events) => [events, Math.round(perSecond[events].median)])),
       },
       raw: { eventsPerSecond: perSecond, rounds },
     }
@@ -65,12 +72,9 @@ async function one(bench, sizes) {
 }
 
 function rates(runs, fixed, sizes) {
-  const secondsOf = (events) =>
-    median(runs.filter((run) => run.events === events).map((run) => run.seconds))
+  const secondsOf = (events) => median(runs.filter((run) => run.events === events).map((run) => run.seconds))
   const fixedSeconds = secondsOf(fixed)
-  return Object.fromEntries(
-    sizes.map((events) => [events, (events - fixed) / (secondsOf(events) - fixedSeconds)]),
-  )
+  return Object.fromEntries(sizes.map((events) => [events, (events - fixed) / (secondsOf(events) - fixedSeconds)]))
 }
 
 const timed = ({ events, seconds }) => ({ events, seconds })

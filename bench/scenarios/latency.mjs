@@ -27,8 +27,7 @@ export default {
 
   async run(bench) {
     const rounds = await bench.rounds(bench.everyone, (system) => one(bench, system))
-    const figure = (system, name) =>
-      rounded(summary(rounds.map((round) => round[system][name]))?.median)
+    const figure = (system, name) => rounded(summary(rounds.map((round) => round[system][name]))?.median)
     // Some do not reach the rate: what they say is for the rate they reach.
     const names = ['p50Ms', 'p99Ms', 'reachedPerSecond']
     const all = (system) => Object.fromEntries(names.map((name) => [name, figure(system, name)]))
@@ -94,7 +93,9 @@ function judge(sent, commits, acknowledged, from) {
   const since = (starts) => starts.map((at, index) => Math.max(0, acks[index] - at)).slice(from)
   const waits = since(commits)
   return {
-    ...{ p50Ms: percentile(waits, 0.5), p99Ms: percentile(waits, 0.99), maxMs: Math.max(...waits) },
+    p50Ms: percentile(waits, 0.5),
+    p99Ms: percentile(waits, 0.99),
+    maxMs: Math.max(...waits),
     p50FromSentMs: percentile(since(sent), 0.5),
     backlogP99: percentile(backlogs(commits, acks, commits[from]), 0.99),
     missing: acknowledged.filter((at) => at === null).length,

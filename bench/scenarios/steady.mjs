@@ -8,13 +8,14 @@ const size = { connections: 4, perTransaction: 100, warm: 0.4 }
 
 export default {
   name: 'steady',
-  title:
-    'steady state: events/s produced (100 a transaction, 4 connections) and delivered together',
+  title: 'steady state: events/s produced (100 a transaction, 4 connections) and delivered together',
   weight: 38,
   sizes: {
     tiny: { ...size, rounds: 1, events: 500, peerEvents: {} },
     quick: {
-      ...{ ...size, rounds: 3, events: 100_000 },
+      ...size,
+      rounds: 3,
+      events: 100_000,
       peerEvents: {
         'pg-boss': 30_000,
         'graphile-worker': 30_000,
@@ -22,7 +23,9 @@ export default {
       },
     },
     full: {
-      ...{ ...size, rounds: 5, events: 400_000 },
+      ...size,
+      rounds: 5,
+      events: 400_000,
       peerEvents: {
         'pg-boss': 100_000,
         'graphile-worker': 100_000,

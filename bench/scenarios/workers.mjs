@@ -16,8 +16,7 @@ const settings = { concurrency: 1, batch: 16 }
 
 export default {
   name: 'workers',
-  title:
-    'workers: events/s of 1, 2, 4 processes on a sink with 20 ms a call (16 events, one call at a time)',
+  title: 'workers: events/s of 1, 2, 4 processes on a sink with 20 ms a call (16 events, one call at a time)',
   weight: 22,
   sizes: {
     tiny: { ...size, counts: [1, 4], rounds: 1, events: 500, warmEvents: 50 },

@@ -19,7 +19,10 @@ export default {
   sizes: {
     tiny: { rounds: 1, events: 500, warmEvents: 0, peerEvents: {}, peerRounds: 1 },
     quick: {
-      ...{ rounds: 3, events: 50_000, warmEvents: 2_000, peerRounds: 1 },
+      rounds: 3,
+      events: 50_000,
+      warmEvents: 2_000,
+      peerRounds: 1,
       peerEvents: {
         'pg-boss': 15_000,
         'graphile-worker': 15_000,
@@ -27,7 +30,10 @@ export default {
       },
     },
     full: {
-      ...{ rounds: 5, events: 500_000, warmEvents: 5_000, peerRounds: 3 },
+      rounds: 5,
+      events: 500_000,
+      warmEvents: 5_000,
+      peerRounds: 3,
       peerEvents: {
         'pg-boss': 100_000,
         'graphile-worker': 100_000,
@@ -48,20 +54,14 @@ export default {
         (round) => round[name].free.perSecond,
       )
     }
-    const dead = (name, which) =>
-      summary(rounds.flatMap((round) => round[name]?.pinned[which] ?? []))?.max ?? null
-    const peer = (name) => [
-      name,
-      { ratio: ratioOf(name), deadTuples: dead(name, 'deadEverywhere') },
-    ]
+    const dead = (name, which) => summary(rounds.flatMap((round) => round[name]?.pinned[which] ?? []))?.max ?? null
+    const peer = (name) => [name, { ratio: ratioOf(name), deadTuples: dead(name, 'deadEverywhere') }]
     return {
       figures: {
         ratio: ratioOf(ours),
         deadTuples: dead(ours, 'deadInLog'),
         deadTuplesEverywhere: dead(ours, 'deadEverywhere'),
-        eventsPerSecond: rounded(
-          summary(rounds.map((round) => round[ours].pinned.perSecond)).median,
-        ),
+        eventsPerSecond: rounded(summary(rounds.map((round) => round[ours].pinned.perSecond)).median),
         peers: Object.fromEntries(bench.peers.map(peer)),
       },
       raw: { rounds },

@@ -12,8 +12,7 @@ const ADD_MANY = `select from graphile_worker.add_jobs(
 
 let worker
 
-const quiet = () =>
-  new worker.Logger(() => (level, message) => level === 'error' && console.error(message))
+const quiet = () => new worker.Logger(() => (level, message) => level === 'error' && console.error(message))
 
 export default {
   name: 'graphile-worker',
@@ -46,9 +45,7 @@ export default {
       enqueue: (client, items) =>
         items.length === 1
           ? client.query(ADD, [task, JSON.stringify(items[0].payload)])
-          : client.query(ADD_MANY, [
-              JSON.stringify(items.map(({ payload }) => ({ identifier: task, payload }))),
-            ]),
+          : client.query(ADD_MANY, [JSON.stringify(items.map(({ payload }) => ({ identifier: task, payload })))]),
       committed() {},
       async end() {},
     }
@@ -56,7 +53,10 @@ export default {
 
   async consumer(url, { delivered, settings }) {
     const runner = await worker.run({
-      ...{ connectionString: url, logger: quiet(), noHandleSignals: true, crontab: '' },
+      connectionString: url,
+      logger: quiet(),
+      noHandleSignals: true,
+      crontab: '',
       preset: {
         worker: {
           concurrentJobs: settings.concurrency,

@@ -19,8 +19,7 @@ export default {
   name: 'hermod',
   schema: 'outbox',
   settings: { concurrency: 2, batch: 2_000 },
-  reasons:
-    'two claim loops for two cores; larger batches are no faster and need more memory; prepared statements',
+  reasons: 'two claim loops for two cores; larger batches are no faster and need more memory; prepared statements',
   /** One loop takes all lanes at its first claim: a smoke run waits for no second one. */
   smoke: { concurrency: 1, batch: 500 },
   candidates: [
@@ -53,8 +52,7 @@ export default {
       transaction: (work, items) =>
         outbox.transaction(async (tx, emit) => {
           await work(tx)
-          for (let from = 0; from < items.length; from += callMax)
-            emit(items.slice(from, from + callMax).map(asEvent))
+          for (let from = 0; from < items.length; from += callMax) emit(items.slice(from, from + callMax).map(asEvent))
         }),
       end: () => pool.end(),
     }
@@ -84,8 +82,7 @@ export default {
              (select count(*) from outbox.delivery)::int as exceptions`)
     const { logged, bytes, delivered, open, exceptions } = rows[0]
     const wanted = String(events * subscriptions)
-    if (logged === events && delivered === wanted && open === 0 && exceptions === 0 && bytes >= 400)
-      return
+    if (logged === events && delivered === wanted && open === 0 && exceptions === 0 && bytes >= 400) return
     throw new Error(`hermod did not deliver ${events} events: ${JSON.stringify(rows[0])}`)
   },
 }

@@ -12,7 +12,11 @@ let isOld
 
 async function boss(url, max) {
   const instance = new PgBoss({
-    ...{ connectionString: url, max, schedule: false, supervise: false, migrate: false },
+    connectionString: url,
+    max,
+    schedule: false,
+    supervise: false,
+    migrate: false,
   })
   instance.on('error', (error) => console.error('pg-boss:', error))
   await instance.start()
@@ -102,9 +106,7 @@ export default {
   },
 
   async check(pool, events) {
-    const { rows } = await pool.query(
-      `select count(*)::int as done from pgboss.job where state = 'completed'`,
-    )
+    const { rows } = await pool.query(`select count(*)::int as done from pgboss.job where state = 'completed'`)
     if (rows[0].done !== events) throw new Error(`pg-boss completed ${rows[0].done} of ${events}`)
   },
 }

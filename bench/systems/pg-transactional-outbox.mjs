@@ -10,19 +10,27 @@ import { openPool } from '../pool.mjs'
 const table = { schema: 'outbox_peer', table: 'outbox', outboxOrInbox: 'outbox' }
 const names = {
   ...table,
-  ...{ database: 'bench', listenerRole: 'postgres', nextMessagesName: 'next_outbox_messages' },
+  database: 'bench',
+  listenerRole: 'postgres',
+  nextMessagesName: 'next_outbox_messages',
 }
 
 let library
 
 const message = ({ aggregateId, payload }) => ({
-  ...{ id: randomUUID(), aggregateType, aggregateId, messageType: type, payload },
+  id: randomUUID(),
+  aggregateType,
+  aggregateId,
+  messageType: type,
+  payload,
   concurrency: 'parallel',
 })
 
 const listenerSettings = ({ batch, idleMs }) => ({
-  ...{ dbSchema: table.schema, dbTable: table.table },
-  ...{ enableMaxAttemptsProtection: false, enablePoisonousMessageProtection: false },
+  dbSchema: table.schema,
+  dbTable: table.table,
+  enableMaxAttemptsProtection: false,
+  enablePoisonousMessageProtection: false,
   messageCleanupIntervalInMs: 0,
   nextMessagesFunctionSchema: table.schema,
   nextMessagesFunctionName: names.nextMessagesName,
@@ -94,9 +102,7 @@ export default {
   },
 
   async check(pool, events) {
-    const { rows } = await pool.query(
-      'select count(processed_at)::int as done from outbox_peer.outbox',
-    )
+    const { rows } = await pool.query('select count(processed_at)::int as done from outbox_peer.outbox')
     if (rows[0].done !== events) throw new Error(`processed ${rows[0].done} of ${events} messages`)
   },
 }

@@ -25,8 +25,7 @@ export class Pulse {
 
 /** A count that could not be had in time is a dash, never a zero. */
 function subscriptionText({ name, health, pending, oldestPendingAgeMs, retrying, dead }) {
-  const age =
-    (oldestPendingAgeMs ?? 0) >= 1_000 ? ` ${Math.round(oldestPendingAgeMs / 1_000)} s` : ''
+  const age = (oldestPendingAgeMs ?? 0) >= 1_000 ? ` ${Math.round(oldestPendingAgeMs / 1_000)} s` : ''
   const again = (retrying ?? 0) > 0 ? `, ${retrying} retrying` : ''
   return `${name} ${health.word}: ${pending ?? '–'} waiting${age}${again}, ${dead ?? '–'} dead`
 }

@@ -40,9 +40,7 @@ async function migratePatched(db: TestDatabase, { patches }: Sabotage): Promise<
 }
 
 const sources = readTree().filter(({ path }) => path.startsWith('packages/hermod/src/'))
-const targets = new Map(
-  sources.map((file) => [file.path, importsOf(file).map(({ from }) => targetOf(file, from))]),
-)
+const targets = new Map(sources.map((file) => [file.path, importsOf(file).map(({ from }) => targetOf(file, from))]))
 
 /** These files and whatever imports them, directly or not. */
 function reached(paths: Iterable<string>): Set<string> {

@@ -24,7 +24,5 @@ export type Sabotage = {
 export function applyPatch(text: string, { file, find, replace }: Patch): string {
   const parts = text.split(find)
   if (parts.length === 2) return parts.join(replace)
-  throw new Error(
-    `${file}: the text to replace occurs ${parts.length - 1} times, must be exactly once:\n${find}`,
-  )
+  throw new Error(`${file}: the text to replace occurs ${parts.length - 1} times, must be exactly once:\n${find}`)
 }

@@ -2,11 +2,7 @@
 // outside, by giving nothing and by giving nonsense, so that the rules need no second form.
 
 import { HermodError } from '../../packages/hermod/src/errors.ts'
-import {
-  outboxOptions,
-  subscriptionOptions,
-  workerOptions,
-} from '../../packages/hermod/src/options.ts'
+import { outboxOptions, subscriptionOptions, workerOptions } from '../../packages/hermod/src/options.ts'
 
 export type Option = { readonly name: string; readonly fallback: string; readonly allowed: string }
 
@@ -78,7 +74,9 @@ export function documentedOptions(markdown: string): Record<string, Option[]> {
     sections.map((text) => [
       /\w*(createOutbox|subscribe|start)\(/.exec(text)?.[1] ?? 'other',
       [...text.matchAll(row)].map(([, name = '', fallback = '', allowed = '']) => ({
-        ...{ name, fallback, allowed },
+        name,
+        fallback,
+        allowed,
       })),
     ]),
   )

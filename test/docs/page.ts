@@ -15,8 +15,7 @@ export type Skipped = { readonly where: string; readonly reason: string }
 export type Page = { readonly programs: readonly Program[]; readonly skipped: readonly Skipped[] }
 
 const languages = new Set(['ts', 'js', 'sql', 'sh'])
-const fence =
-  /(?:<!--\s*run:\s*(?<order>[^>]*?)\s*-->\s*\n)?^```(?<language>\w+)[^\n]*\n(?<text>[\s\S]*?)^```\s*$/gm
+const fence = /(?:<!--\s*run:\s*(?<order>[^>]*?)\s*-->\s*\n)?^```(?<language>\w+)[^\n]*\n(?<text>[\s\S]*?)^```\s*$/gm
 
 export function readPage(path: string, markdown: string): Page {
   const programs: { name: string; blocks: Block[] }[] = []

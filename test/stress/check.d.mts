@@ -15,9 +15,5 @@ export type Found = {
 }
 
 export function checkHistory(entries: readonly { readonly k: string }[]): Found
-export function duplicatesBound(given: {
-  interruptions: number
-  loops: number
-  batchCount: number
-}): number
+export function duplicatesBound(given: { interruptions: number; loops: number; batchCount: number }): number
 export function violationsOf(found: Found, bound: number): number

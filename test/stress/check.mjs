@@ -89,7 +89,11 @@ function newSub({ name, order, coalesce, aggregates }) {
   const latest = coalesce === 'latest'
   const ordered = order === 'aggregate' && !latest
   return {
-    ...{ name, listens, latest, ordered, duplicates: 0 },
+    name,
+    listens,
+    latest,
+    ordered,
+    duplicates: 0,
     accepted: new Set(),
     highest: new Map(),
     last: new Map(),

@@ -31,22 +31,14 @@ const version = (v: number): Entry => ({ k: 'version', agg: 'row/1', v })
 /** What is found in a history of one subscription that saw these versions. */
 function judged(sub: string, count: number, seen: number[], more: Entry[] = []) {
   const definition = subs.filter(({ name }) => name === sub)
-  return checkHistory([
-    ...definition,
-    ...written(count),
-    ...recv(sub, ...seen),
-    version(count),
-    ...more,
-  ])
+  return checkHistory([...definition, ...written(count), ...recv(sub, ...seen), version(count), ...more])
 }
 
-const counts = ({
+const counts = ({ lost, ghosts, orderViolations, duplicates }: ReturnType<typeof checkHistory>) => ({
   lost,
   ghosts,
   orderViolations,
   duplicates,
-}: ReturnType<typeof checkHistory>) => ({
-  ...{ lost, ghosts, orderViolations, duplicates },
 })
 const none = { lost: 0, ghosts: 0, orderViolations: 0, duplicates: 0 }
 
@@ -160,9 +152,7 @@ describe('violations', () => {
     const bound = duplicatesBound({ interruptions: 0, loops: 7, batchCount: 100 })
     expect(bound).toBe(0)
     expect(violationsOf(found, bound)).toBe(2)
-    expect(
-      violationsOf(found, duplicatesBound({ interruptions: 1, loops: 1, batchCount: 1 })),
-    ).toBe(0)
+    expect(violationsOf(found, duplicatesBound({ interruptions: 1, loops: 1, batchCount: 1 }))).toBe(0)
   })
 
   it('each is told with the history of its aggregate', () => {
@@ -227,8 +217,7 @@ describe('any good history', () => {
       fc.property(good, fc.nat(), (history, at) => {
         const failed = new Set(history.filter(({ k }) => k === 'fail').map(({ tx }) => tx))
         const tried = history.filter(({ k, tx }) => k === 'try' && failed.has(tx))
-        const [key, , v] =
-          (choose(tried, at)?.ev as [string, string, number][] | undefined)?.[0] ?? []
+        const [key, , v] = (choose(tried, at)?.ev as [string, string, number][] | undefined)?.[0] ?? []
         if (key === undefined) return true
         return !isGreen([...history, { k: 'recv', t: 1, sub: 'webhook', key, v }])
       }),
@@ -265,8 +254,7 @@ function isGreen(history: Entry[]): boolean {
 function matters(history: Entry[]) {
   const newest = new Map(history.filter(({ k }) => k === 'version').map(({ agg, v }) => [agg, v]))
   return (entry: Entry) =>
-    entry.k === 'recv' &&
-    (entry.sub !== 'search' || newest.get(aggregateOf(history, entry)) === entry.v)
+    entry.k === 'recv' && (entry.sub !== 'search' || newest.get(aggregateOf(history, entry)) === entry.v)
 }
 
 function aggregateOf(history: Entry[], { key }: Entry): string | undefined {

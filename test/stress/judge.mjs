@@ -54,7 +54,5 @@ function tell(stage, entries, violations, broken, pauses) {
 }
 
 function unique(errors) {
-  return [
-    ...new Map(errors.map((error) => [`${error.during}${error.says}`, error])).values(),
-  ].slice(0, 8)
+  return [...new Map(errors.map((error) => [`${error.during}${error.says}`, error])).values()].slice(0, 8)
 }

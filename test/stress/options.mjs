@@ -2,14 +2,7 @@
 
 import { parseArgs } from 'node:util'
 
-export const scenarios = [
-  'chaos',
-  'open-transaction',
-  'refused',
-  'throttled',
-  'pgbouncer',
-  'restart',
-]
+export const scenarios = ['chaos', 'open-transaction', 'refused', 'throttled', 'pgbouncer', 'restart']
 
 /** Batch, loops and lease of every worker; the bound on duplicates is made from them. */
 export const batchCount = 100
@@ -50,10 +43,17 @@ export function readOptions(args) {
         ? Math.max(2, Math.floor(seconds * 0.4))
         : 0
       : number(values, 'kills', 0, 100_000)
-  const rate =
-    values.rate === undefined ? (rates[scenario] ?? 400) : number(values, 'rate', 1, 100_000)
+  const rate = values.rate === undefined ? (rates[scenario] ?? 400) : number(values, 'rate', 1, 100_000)
   return {
-    ...{ scenario, seconds, seed, kills, rate, ablate, engine, json, keep },
+    scenario,
+    seconds,
+    seed,
+    kills,
+    rate,
+    ablate,
+    engine,
+    json,
+    keep,
     workers: number(values, 'workers', 1, 32),
     leaseMs: number(values, 'lease', callMs + 500, 600_000),
     trouble: number(values, 'trouble', 0, 1),

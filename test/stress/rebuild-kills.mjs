@@ -23,8 +23,7 @@ const [hermod, { postgresSearch }, { startPostgres }] = await Promise.all([
   door('sinks/search/postgres.js'),
   door('embedded/index.js'),
 ])
-const say = (text) =>
-  console.error(`${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${text}`)
+const say = (text) => console.error(`${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${text}`)
 
 const postgres = await startPostgres({ durable: true })
 let code = 2
@@ -38,7 +37,12 @@ try {
   await prepare(parts, { pool, rows })
   say(`${rows} rows, indexed; seed ${values.seed}`)
   const kills = new Kills(parts, {
-    ...{ pool, url, rows, perSecond: Number(values.rate), leaseMs: 1_500, say },
+    pool,
+    url,
+    rows,
+    perSecond: Number(values.rate),
+    leaseMs: 1_500,
+    say,
     wanted: Math.ceil(Number(values.kills) / phases.length),
     random: seeded(Number(values.seed)),
   })

@@ -20,8 +20,7 @@ const rows = Number(values.rows)
 const rate = Number(values.rate)
 const limitS = Number(values.seconds ?? (values.engine === 'postgres' ? 60 : 90))
 const by = { actor: 'rebuild-speed' }
-const say = (text) =>
-  console.error(`${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${text}`)
+const say = (text) => console.error(`${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${text}`)
 
 const postgres = await startPostgres({ durable: true })
 let code = 1
@@ -43,9 +42,7 @@ try {
   const result = await measured(outbox, edits)
   await edits.stop()
   const ok = result.seconds < limitS && result.drift === 0
-  console.log(
-    JSON.stringify({ ok, engine: values.engine, rows, rate, limitSeconds: limitS, ...result }),
-  )
+  console.log(JSON.stringify({ ok, engine: values.engine, rows, rate, limitSeconds: limitS, ...result }))
   code = ok ? 0 : 1
   await outbox.close()
   await pool.end()
@@ -73,9 +70,7 @@ async function measured(outbox, edits) {
   const onProgress = (journey) => {
     if (journey.phase === phase || journey.phase === null) return
     phases[phase] = seconds(sinceMs)
-    say(
-      `${phase} took ${phases[phase]} s; now ${journey.phase} ${JSON.stringify(journey.progress.done)}`,
-    )
+    say(`${phase} took ${phases[phase]} s; now ${journey.phase} ${JSON.stringify(journey.progress.done)}`)
     phase = journey.phase
     sinceMs = performance.now()
   }

@@ -7,8 +7,7 @@ import { killAll } from './processes.mjs'
 
 const scenarioFiles = {
   chaos: () => import('./scenarios/chaos.mjs').then(({ chaos }) => chaos),
-  'open-transaction': () =>
-    import('./scenarios/open-transaction.mjs').then(({ openTransaction }) => openTransaction),
+  'open-transaction': () => import('./scenarios/open-transaction.mjs').then(({ openTransaction }) => openTransaction),
   refused: () => import('./scenarios/outage.mjs').then(({ outage }) => outage),
   throttled: () => import('./scenarios/outage.mjs').then(({ outage }) => outage),
   pgbouncer: () => import('./scenarios/pgbouncer.mjs').then(({ pgbouncer }) => pgbouncer),

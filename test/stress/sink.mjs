@@ -102,9 +102,7 @@ async function latency() {
 function accept(sub, by, events, call) {
   const outcomes = judge(events)
   const accepted = events.filter((_, index) => outcomes[index] === 'ok')
-  history.writeAll(
-    accepted.map(({ pos, payload: { key, v } }) => ({ k: 'recv', sub, key, v, pos, call, by })),
-  )
+  history.writeAll(accepted.map(({ pos, payload: { key, v } }) => ({ k: 'recv', sub, key, v, pos, call, by })))
   return outcomes
 }
 

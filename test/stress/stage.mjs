@@ -55,8 +55,17 @@ async function openIn(folder, options, { subscriptions, settings = {}, audit = t
   const { startPostgres } = await importEngine(engine, 'embedded/index.js')
   const postgres = await startPostgres({ durable: true, settings })
   const stage = {
-    ...{ options, folder, historyFolder, engine, history, postgres, subscriptions, audit },
-    ...{ url: postgres.url('stress'), workers: [], sinkHears: new Set() },
+    options,
+    folder,
+    historyFolder,
+    engine,
+    history,
+    postgres,
+    subscriptions,
+    audit,
+    url: postgres.url('stress'),
+    workers: [],
+    sinkHears: new Set(),
   }
   await install(stage)
   return stage
@@ -102,9 +111,16 @@ export async function startWorker(stage, index) {
   const incarnation = (stage.workers[index]?.incarnation ?? 0) + 1
   const name = `worker-${index + 1}`
   const process = await startProcess('worker.mjs', {
-    ...{ name, incarnation, subscriptions, concurrency, callMs },
-    ...{ url: stage.pooledUrl ?? stage.url, sinkPort: stage.sinkPort, leaseMs: options.leaseMs },
-    ...{ folder: stage.historyFolder, engine: stage.engine },
+    name,
+    incarnation,
+    subscriptions,
+    concurrency,
+    callMs,
+    url: stage.pooledUrl ?? stage.url,
+    sinkPort: stage.sinkPort,
+    leaseMs: options.leaseMs,
+    folder: stage.historyFolder,
+    engine: stage.engine,
     poolMax: loopsOf(subscriptions, concurrency) + 4,
   })
   stage.workers[index] = { name, incarnation, ...process }
@@ -119,8 +135,13 @@ export async function startWorkers(stage) {
 export async function startWriter(stage, workload = {}) {
   const { seed, rate } = stage.options
   stage.writer = await startProcess('writer.mjs', {
-    ...{ url: stage.pooledUrl ?? stage.url, seed, rate, connections: 6, ...workload },
-    ...{ folder: stage.historyFolder, engine: stage.engine },
+    url: stage.pooledUrl ?? stage.url,
+    seed,
+    rate,
+    connections: 6,
+    ...workload,
+    folder: stage.historyFolder,
+    engine: stage.engine,
   })
 }
 

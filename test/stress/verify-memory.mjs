@@ -14,9 +14,7 @@ try {
   pool.on('error', () => {})
   await hermod.migrate(pool)
   await pool.query('create table item (id bigint primary key, name text not null)')
-  await pool.query(`insert into item select n, 'Item ' || n from generate_series(1, $1::int) n`, [
-    rows,
-  ])
+  await pool.query(`insert into item select n, 'Item ' || n from generate_series(1, $1::int) n`, [rows])
   const outbox = hermod.createOutbox({ pool })
   const index = outbox.index('items', {
     engine: postgresSearch({ pool }),

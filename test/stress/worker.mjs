@@ -11,10 +11,7 @@ const { config, tell } = child({ stop })
 const { name, incarnation, subscriptions, sinkPort, leaseMs, callMs, concurrency } = config
 const history = openHistory(config.folder, name)
 const { createOutbox } = await importEngine(config.engine)
-const { delivered, rejected, retry, outcomeOfStatus } = await importEngine(
-  config.engine,
-  'sinks/index.js',
-)
+const { delivered, rejected, retry, outcomeOfStatus } = await importEngine(config.engine, 'sinks/index.js')
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
 
 const pool = new pg.Pool({
@@ -91,9 +88,7 @@ function call(sub, events, signal) {
       const chunks = []
       response.on('data', (chunk) => chunks.push(chunk))
       response.on('error', reject)
-      response.on('end', () =>
-        resolve({ status: response.statusCode, body: Buffer.concat(chunks).toString() }),
-      )
+      response.on('end', () => resolve({ status: response.statusCode, body: Buffer.concat(chunks).toString() }))
     })
     request.on('error', reject)
     request.end(body)

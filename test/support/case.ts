@@ -36,8 +36,7 @@ export function defineCase(title: string, run: Case['run']): Case {
 export const engineRoot = join(rootPath, 'packages', 'hermod')
 
 export async function loadEngine(root: string = engineRoot): Promise<Engine> {
-  const load = <M>(path: string): Promise<M> =>
-    import(/* @vite-ignore */ pathToFileURL(join(root, 'src', path)).href)
+  const load = <M>(path: string): Promise<M> => import(/* @vite-ignore */ pathToFileURL(join(root, 'src', path)).href)
   const [hermod, testing] = await Promise.all([
     load<typeof import('../../packages/hermod/src/index.ts')>('index.ts'),
     load<typeof import('../../packages/hermod/src/testing/index.ts')>('testing/index.ts'),
@@ -49,10 +48,7 @@ export async function loadEngine(root: string = engineRoot): Promise<Engine> {
 const caseMs = 60_000
 
 /** One test per case, each on a fresh copy of a migrated database; by default in an own cluster. */
-export function exerciseCases(
-  cases: readonly Case[],
-  options: UseDatabaseOptions = { ownCluster: true },
-): void {
+export function exerciseCases(cases: readonly Case[], options: UseDatabaseOptions = { ownCluster: true }): void {
   const server = useDatabase(options)
   let engine: Engine
   // On a busy machine reading the sources takes longer than a case may.

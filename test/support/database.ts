@@ -32,10 +32,7 @@ export type TestDatabase = {
   readonly admin: pg.Pool
   /** The cluster, when `ownCluster`. */
   readonly postgres: Postgres
-  query<R extends pg.QueryResultRow = Record<string, unknown>>(
-    sql: string,
-    params?: unknown[],
-  ): Promise<R[]>
+  query<R extends pg.QueryResultRow = Record<string, unknown>>(sql: string, params?: unknown[]): Promise<R[]>
   /** Closes `what` when the file ends, before the check for leftovers. */
   closeAtEnd(what: () => Promise<unknown>): void
 }
@@ -177,9 +174,7 @@ async function dropDatabase(admin: pg.Pool, name: string): Promise<void> {
 async function rollbackPrepared(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
-  const { rows } = await client.query(
-    'select gid from pg_prepared_xacts where database = current_database()',
-  )
+  const { rows } = await client.query('select gid from pg_prepared_xacts where database = current_database()')
   for (const { gid } of rows) await client.query(`rollback prepared ${client.escapeLiteral(gid)}`)
   await client.end()
 }

@@ -98,10 +98,7 @@ const checks: Record<Invariant, readonly Check[]> = {
 }
 
 /** What each check counts, by its words; empty when all of them hold. */
-export async function violations(
-  db: Asks,
-  ...names: readonly Invariant[]
-): Promise<Record<string, number>> {
+export async function violations(db: Asks, ...names: readonly Invariant[]): Promise<Record<string, number>> {
   const found: Record<string, number> = {}
   for (const name of names) {
     for (const { says, sql } of checks[name]) {
@@ -119,10 +116,7 @@ export async function holds(db: Asks, ...names: readonly Invariant[]): Promise<v
 }
 
 /** I6: the state a fake sink holds (aggregate id → version) is that of the workload's rows. */
-export async function holdsOutside(
-  db: Asks,
-  outside: ReadonlyMap<string, bigint | number | string>,
-): Promise<void> {
+export async function holdsOutside(db: Asks, outside: ReadonlyMap<string, bigint | number | string>): Promise<void> {
   const rows = await db.query('select id, version::text from chaos.row where version > 0')
   const inside = Object.fromEntries(rows.map(({ id, version }) => [id, version]))
   const held = Object.fromEntries([...outside].map(([id, version]) => [id, String(version)]))

@@ -16,8 +16,7 @@ export function useMemoryFolder(): void {
 function hasRoom(): boolean {
   try {
     const mounts = readFileSync('/proc/mounts', 'utf8').split('\n')
-    const [, , type, options] =
-      mounts.findLast((line) => line.split(' ')[1] === folder)?.split(' ') ?? []
+    const [, , type, options] = mounts.findLast((line) => line.split(' ')[1] === folder)?.split(' ') ?? []
     const { bavail, bsize } = statfsSync(folder)
     // Tests also start programs from there.
     const fits = type === 'tmpfs' && !options?.split(',').includes('noexec')

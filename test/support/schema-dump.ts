@@ -78,9 +78,7 @@ export async function schemaDump(db: Asks): Promise<string> {
     ...(await tables(db)),
     leaves.map((l) => `-- leaf ${l.name} of ${l.parent} ${l.bounds}`).join('\n'),
     ...views.map((v) => `create view outbox.${v.name} as\n${v.body}`),
-    ...functions.map(
-      (f) => `function outbox.${f.name}(${f.args}) → ${f.result}\n  ${f.says} -- ${f.body}`,
-    ),
+    ...functions.map((f) => `function outbox.${f.name}(${f.args}) → ${f.result}\n  ${f.says} -- ${f.body}`),
     ...triggers.map((t) => `${t.line};`),
   ]
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`

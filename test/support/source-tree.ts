@@ -16,8 +16,7 @@ export type SourceFile = {
 export type Import = { readonly from: string; readonly typeOnly: boolean }
 
 const ignoredFolders = new Set(['node_modules', 'dist', '.git', '.hermod', 'coverage'])
-const textFile =
-  /\.(ts|tsx|mjs|js|json|md|sql|yml|yaml|sh|css|html|conf|toml)$|(^|\/)(run|\.npmrc)$/
+const textFile = /\.(ts|tsx|mjs|js|json|md|sql|yml|yaml|sh|css|html|conf|toml)$|(^|\/)(run|\.npmrc)$/
 
 /** Every text file of the repository (what is installed or built is not ours). */
 export function readTree(): SourceFile[] {

@@ -38,12 +38,7 @@ export function refuse(what: string, problems: readonly Problem[]): void {
   throw new HermodError(code, `${what}: ${says}`, { field: first.field, details: { problems } })
 }
 
-export function readGroup<S extends Spec>(
-  given: unknown,
-  at: string,
-  spec: S,
-  problems: Problem[],
-): Checked<S> {
+export function readGroup<S extends Spec>(given: unknown, at: string, spec: S, problems: Problem[]): Checked<S> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     problems.push({ field: at || 'options', says: `must be an object${got(given)}` })
     return {} as Checked<S>
@@ -68,9 +63,7 @@ export function rule<T>(read: Rule<T>['read']): Rule<T> {
 
 /** Absent means absent: no default. */
 export function optional<T>(inner: Rule<T>): Rule<T | undefined> {
-  return rule((value, field, problems) =>
-    value === undefined ? undefined : inner.read(value, field, problems),
-  )
+  return rule((value, field, problems) => (value === undefined ? undefined : inner.read(value, field, problems)))
 }
 
 export function withDefault<T>(inner: Rule<T>, fallback: unknown): Rule<T> {
@@ -100,10 +93,7 @@ function numeric(
   })
 }
 
-export function oneOf<const T extends string | number | boolean>(
-  values: readonly T[],
-  fallback?: T,
-): Rule<T> {
+export function oneOf<const T extends string | number | boolean>(values: readonly T[], fallback?: T): Rule<T> {
   return rule((given, field, problems) => {
     const value = given === undefined ? fallback : given
     if (values.includes(value as T)) return value as T
@@ -150,8 +140,7 @@ export function group<S extends Spec>(spec: S): Rule<Checked<S>> {
 
 export function callable<F = (...args: never[]) => unknown>(): Rule<F> {
   return rule((value, field, problems) => {
-    if (typeof value !== 'function')
-      problems.push({ field, says: `must be a function${got(value)}` })
+    if (typeof value !== 'function') problems.push({ field, says: `must be a function${got(value)}` })
     return value as F
   })
 }
@@ -170,7 +159,6 @@ export function having<T>(methods: readonly string[], says: string): Rule<T> {
 export function got(value: unknown): string {
   if (value === undefined) return ' and is missing'
   if (typeof value === 'string') return ` (got ${JSON.stringify(value.slice(0, 40))})`
-  if (typeof value === 'object' && value !== null)
-    return Array.isArray(value) ? ' (got a list)' : ' (got an object)'
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? ' (got a list)' : ' (got an object)'
   return typeof value === 'function' ? ' (got a function)' : ` (got ${String(value)})`
 }

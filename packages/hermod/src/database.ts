@@ -31,11 +31,7 @@ export type Row = Record<string, string | null>
 const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
 
 /** Rows as objects of text. */
-export async function select(
-  db: Queryable,
-  text: string,
-  values: readonly Param[] = [],
-): Promise<Row[]> {
+export async function select(db: Queryable, text: string, values: readonly Param[] = []): Promise<Row[]> {
   return (await run(db, { text, values, types: AS_TEXT })).rows
 }
 
@@ -129,9 +125,6 @@ export function literal(text: string | null): string {
 /** SQLSTATE class 08 and 57P0x, and the driver's words for a connection that is gone. */
 export function isConnectionError(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  if (typeof code === 'string' && /^(08|57P0|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_)/.test(code))
-    return true
-  return /connection terminated|timeout expired|not queryable|client has encountered/i.test(
-    String(message),
-  )
+  if (typeof code === 'string' && /^(08|57P0|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_)/.test(code)) return true
+  return /connection terminated|timeout expired|not queryable|client has encountered/i.test(String(message))
 }

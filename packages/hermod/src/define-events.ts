@@ -2,15 +2,7 @@
  * Typed events: one declaration gives payload types to `emit` and to sinks, refuses what is not
  * declared, and brings old payloads to the current version when they are read (v1 → v2 → …).
  */
-import {
-  callable,
-  integer,
-  optional,
-  type Problem,
-  readGroup,
-  refuse,
-  rule,
-} from './check-options.ts'
+import { callable, integer, optional, type Problem, readGroup, refuse, rule } from './check-options.ts'
 import { HermodError } from './errors.ts'
 import type { NewEvent, OutboxEvent } from './event.ts'
 import { eventTypeProblem, versionMax } from './event-names.ts'
@@ -73,9 +65,7 @@ type PayloadField<P> = unknown extends P ? { readonly payload?: P } : { readonly
 
 /** What emit accepts with this declaration. */
 export type NewEventOf<D> = {
-  [K in EventTypeOf<D>]: Omit<NewEvent, 'type' | 'payload'> & { readonly type: K } & PayloadField<
-      PayloadOf<D, K>
-    >
+  [K in EventTypeOf<D>]: Omit<NewEvent, 'type' | 'payload'> & { readonly type: K } & PayloadField<PayloadOf<D, K>>
 }[EventTypeOf<D>]
 
 type Matching<D, Pattern extends string> = Pattern extends '*'
@@ -97,8 +87,7 @@ export function defineEvents<const M extends DefinitionMap>(definitions: M): Def
     if (found === undefined) {
       throw unknown(`${at}type`, `${type} is not a declared event type${didYouMean(type, types)}`)
     }
-    if (version === undefined || version === found.version || found.upcast.has(version))
-      return found
+    if (version === undefined || version === found.version || found.upcast.has(version)) return found
     throw unknown(`${at}version`, `version ${version} of ${type} is not declared`)
   }
   return Object.freeze<DefinedEvents<M>>({
@@ -158,8 +147,7 @@ const definitionSpec = {
 }
 
 function readUpcasters(value: unknown, field: string, problems: Problem[]) {
-  const given: Record<string, unknown> =
-    typeof value === 'object' && value !== null ? { ...value } : {}
+  const given: Record<string, unknown> = typeof value === 'object' && value !== null ? { ...value } : {}
   for (const [version, upcast] of Object.entries(given)) {
     callable().read(upcast, `${field}[${version}]`, problems)
   }

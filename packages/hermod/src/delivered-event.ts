@@ -103,8 +103,21 @@ export class DeliveredEvent<P = unknown> implements OutboxEvent<P> {
     const { headersText, createdAt, payloadText, definitions } = fields
     const bytes = changes.payloadText === undefined ? fields.bytes : undefined
     return new DeliveredEvent({
-      ...{ id, position, lane, type, aggregateType, aggregateId, version, attempt, key },
-      ...{ headersText, createdAt, payloadText, definitions, bytes, absent: this.absent },
+      id,
+      position,
+      lane,
+      type,
+      aggregateType,
+      aggregateId,
+      version,
+      attempt,
+      key,
+      headersText,
+      createdAt,
+      payloadText,
+      definitions,
+      bytes,
+      absent: this.absent,
       ...changes,
     })
   }

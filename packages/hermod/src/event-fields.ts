@@ -9,8 +9,7 @@ const aheadYearsMax = 10
 
 const HEADER_NAME = /^[a-z0-9_.-]{1,64}$/i
 /** An ISO time that says its zone: without one it would mean another instant on another machine. */
-const ISO_TIME =
-  /^(\d{4})-(\d{2})-(\d{2})[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/
+const ISO_TIME = /^(\d{4})-(\d{2})-(\d{2})[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/
 
 export function invalid(field: string, says: string): HermodError {
   return new HermodError('HMD_EVENT_INVALID', `${field} ${says}`, { field })
@@ -39,8 +38,7 @@ export function headersToText(headers: unknown, field: string): string | null {
 function headerProblem(name: string, value: unknown): string | undefined {
   if (!HEADER_NAME.test(name)) return 'must be named with 1 to 64 of [a-z0-9_.-]'
   if (typeof value !== 'string') return 'must be a string'
-  if (isLongerThan(value, headerValueBytesMax))
-    return `must be at most ${headerValueBytesMax} bytes`
+  if (isLongerThan(value, headerValueBytesMax)) return `must be at most ${headerValueBytesMax} bytes`
   if (/[\r\n]/.test(value)) return 'must not hold CR or LF'
   return unstorableText(value)
 }

@@ -114,10 +114,7 @@ function prepare(
     bytes: payload.bytes,
     version,
     headers: event.headers === undefined ? null : headersToText(event.headers, `${at}headers`),
-    notBefore:
-      event.notBefore === undefined
-        ? null
-        : notBeforeToText(event.notBefore, `${at}notBefore`, nowMs),
+    notBefore: event.notBefore === undefined ? null : notBeforeToText(event.notBefore, `${at}notBefore`, nowMs),
     key: event.key === undefined ? null : keyToText(event.key, `${at}key`),
   }
 }
@@ -164,12 +161,7 @@ function checkAggregateId(id: unknown, field: string): string {
   return id
 }
 
-function checkVersion(
-  version: unknown,
-  type: string,
-  at: string,
-  known: EventDefinitions | undefined,
-): number {
+function checkVersion(version: unknown, type: string, at: string, known: EventDefinitions | undefined): number {
   const given = version ?? undefined
   if (given !== undefined && !isVersion(given)) {
     throw invalid(`${at}version`, `must be a whole number from 1 to ${versionMax}`)

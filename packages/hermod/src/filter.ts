@@ -43,8 +43,7 @@ export function compileFilter(filter: Filter): (type: string, aggregateType: str
     if (known.size < 10_000) known.set(type, answer)
     return answer
   }
-  return (type, aggregateType) =>
-    matchesType(type) && (aggregates === undefined || aggregates.has(aggregateType))
+  return (type, aggregateType) => matchesType(type) && (aggregates === undefined || aggregates.has(aggregateType))
 }
 
 /** LIKE patterns (escape `\`, the default) for `type like any ($1::text[])`. */

@@ -4,13 +4,7 @@
  */
 import { type Database, select } from './database.ts'
 import { HermodError } from './errors.ts'
-import {
-  applyMigrations,
-  assertApplied,
-  type Migration,
-  type NumberedSql,
-  readMigrations,
-} from './numbered-sql.ts'
+import { applyMigrations, assertApplied, type Migration, type NumberedSql, readMigrations } from './numbered-sql.ts'
 
 export type { Migration } from './numbered-sql.ts'
 
@@ -69,10 +63,7 @@ async function refuseServer(db: Database): Promise<void> {
             pg_is_in_recovery()::text as standby`,
   )
   if (Number(server?.number) < MIN_SERVER_VERSION) {
-    throw new HermodError(
-      'HMD_POSTGRES_TOO_OLD',
-      `this server is PostgreSQL ${server?.version}, 14 is needed`,
-    )
+    throw new HermodError('HMD_POSTGRES_TOO_OLD', `this server is PostgreSQL ${server?.version}, 14 is needed`)
   }
   if (server?.standby === 'true') {
     throw new HermodError('HMD_STANDBY', 'this server is a standby; migrate the primary')
@@ -96,8 +87,5 @@ export async function assertLanes(db: Database, lanes: number | undefined): Prom
   if (lanes === undefined) return
   const [row] = await select(db, 'select lanes::text from outbox.setting')
   if (Number(row?.lanes) === lanes) return
-  throw new HermodError(
-    'HMD_LANES_CHANGED',
-    `lanes is ${row?.lanes} since the install and cannot become ${lanes}`,
-  )
+  throw new HermodError('HMD_LANES_CHANGED', `lanes is ${row?.lanes} since the install and cannot become ${lanes}`)
 }

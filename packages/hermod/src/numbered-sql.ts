@@ -55,14 +55,9 @@ export async function assertApplied(
   const [found] = await select(db, 'select to_regclass($1)::text as name', [`${schema}.migration`])
   const rows = found?.name ? await installed(db, schema) : []
   refuseForeign(rows, known)
-  const missing = known.filter(
-    ({ version }) => !rows.some((row) => Number(row.version) === version),
-  )
+  const missing = known.filter(({ version }) => !rows.some((row) => Number(row.version) === version))
   if (missing.length > 0) {
-    throw new HermodError(
-      'HMD_MIGRATION_NEEDED',
-      `the schema lacks ${missing.map(({ name }) => name).join(', ')}`,
-    )
+    throw new HermodError('HMD_MIGRATION_NEEDED', `the schema lacks ${missing.map(({ name }) => name).join(', ')}`)
   }
 }
 
@@ -83,11 +78,11 @@ async function apply(
     const rows = await installed(client, schema)
     refuseForeign(rows, known)
     if (rows.some((row) => Number(row.version) === migration.version)) return false
-    await select(
-      client,
-      `insert into ${schema}.migration (version, name, hash) values ($1, $2, $3)`,
-      [migration.version, migration.name, migration.hash],
-    )
+    await select(client, `insert into ${schema}.migration (version, name, hash) values ($1, $2, $3)`, [
+      migration.version,
+      migration.name,
+      migration.hash,
+    ])
     await client.query(migration.sql)
     await after?.(client, migration)
     return true
@@ -95,16 +90,10 @@ async function apply(
 }
 
 function installed(client: PoolClient | Database, schema: string) {
-  return select(
-    client,
-    `select version::text, name, hash from ${schema}.migration order by version`,
-  )
+  return select(client, `select version::text, name, hash from ${schema}.migration order by version`)
 }
 
-function refuseForeign(
-  rows: Awaited<ReturnType<typeof installed>>,
-  known: readonly Migration[],
-): void {
+function refuseForeign(rows: Awaited<ReturnType<typeof installed>>, known: readonly Migration[]): void {
   for (const row of rows) {
     const ours = known.find(({ version }) => version === Number(row.version))
     if (ours === undefined) {
@@ -114,10 +103,7 @@ function refuseForeign(
       )
     }
     if (ours.hash !== row.hash) {
-      throw new HermodError(
-        'HMD_MIGRATION_CHANGED',
-        `migration ${row.name} was applied with another text`,
-      )
+      throw new HermodError('HMD_MIGRATION_CHANGED', `migration ${row.name} was applied with another text`)
     }
   }
 }

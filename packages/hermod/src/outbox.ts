@@ -54,7 +54,9 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     this.db = this.#options.pool as unknown as Database
     this.journeys = new Journeys(this.db, this.#options.listener)
     this.#indexes = new Indexes({
-      ...{ db: this.db, journeys: this.journeys, listener: this.#options.listener },
+      db: this.db,
+      journeys: this.journeys,
+      listener: this.#options.listener,
       replay: (run, name, ...range) => replayWithin(run, this.journeys, name, ...range),
       subscription: (name) => this.#subscriptions.get(name),
     })
@@ -80,14 +82,10 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
    * its `emit` travels with COMMIT, in one message: no round trip of its own.
    */
   async transaction<T>(
-    work: (
-      tx: PoolClient,
-      emit: (events: EventOf<D> | readonly EventOf<D>[]) => void,
-    ) => Promise<T>,
+    work: (tx: PoolClient, emit: (events: EventOf<D> | readonly EventOf<D>[]) => void) => Promise<T>,
   ): Promise<T> {
     const waiting = new Waiting(this.#emitOptions())
-    const add = (events: EventOf<D> | readonly EventOf<D>[]) =>
-      waiting.add(events as NewEvent | readonly NewEvent[])
+    const add = (events: EventOf<D> | readonly EventOf<D>[]) => waiting.add(events as NewEvent | readonly NewEvent[])
     const result = await transaction(
       this.db,
       (tx) => work(tx, add),
@@ -98,12 +96,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   }
 
   /** Once per message and consumer, in the same transaction as what it writes. */
-  once<T>(
-    tx: unknown,
-    consumer: string,
-    messageId: string,
-    work: () => Promise<T>,
-  ): Promise<T | undefined> {
+  once<T>(tx: unknown, consumer: string, messageId: string, work: () => Promise<T>): Promise<T | undefined> {
     return once(tx, consumer, messageId, work)
   }
 
@@ -164,10 +157,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   }
 
   /** Delivers what there is, then returns: for cron and serverless. */
-  async runOnce({
-    deadlineMs = 30_000,
-    ...options
-  }: WorkerOptions & { deadlineMs?: number } = {}): Promise<void> {
+  async runOnce({ deadlineMs = 30_000, ...options }: WorkerOptions & { deadlineMs?: number } = {}): Promise<void> {
     const worker = await this.#worker({ listen: false, ...options })
     await worker.once(deadlineMs)
   }
@@ -203,10 +193,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   }
 
   /** Everything that happened to one event: by the id emit gave, or `{ position }`. */
-  event(
-    which: desk.EventName,
-    options?: { payload?: boolean },
-  ): Promise<desk.EventStory | undefined> {
+  event(which: desk.EventName, options?: { payload?: boolean }): Promise<desk.EventStory | undefined> {
     return desk.show(this.db, which, options)
   }
 
@@ -224,11 +211,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   }
 
   /** Gives deliveries up, with a reason; what they held back goes on. */
-  discard(
-    subscription: string,
-    which: desk.Which,
-    by: desk.DiscardOptions,
-  ): Promise<desk.DiscardResult> {
+  discard(subscription: string, which: desk.Which, by: desk.DiscardOptions): Promise<desk.DiscardResult> {
     return this.#acted(desk.discard(this.db, subscription, which, by))
   }
 

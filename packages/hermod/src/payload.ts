@@ -101,11 +101,7 @@ function walkArray(items: readonly unknown[], depth: number, state: Walk): Probl
   return undefined
 }
 
-function walkPlain(
-  value: Record<string, unknown>,
-  depth: number,
-  state: Walk,
-): Problem | undefined {
+function walkPlain(value: Record<string, unknown>, depth: number, state: Walk): Problem | undefined {
   const keys = Object.keys(value)
   for (let index = 0; index < keys.length; index++) {
     const key = keys[index] as string
@@ -141,9 +137,7 @@ function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype === Object.prototype || prototype === null) return true
   // An object of another realm (vm, frame): its prototype is that realm's Object.prototype.
-  return (
-    Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'isPrototypeOf')
-  )
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'isPrototypeOf')
 }
 
 function className(value: object): string {

@@ -29,11 +29,7 @@ export type StartFrom =
   | { readonly position: bigint | number | string }
   | { readonly time: Date | string }
 
-export type ResolvedStartFrom =
-  | 'now'
-  | 'beginning'
-  | { readonly position: bigint }
-  | { readonly time: Date }
+export type ResolvedStartFrom = 'now' | 'beginning' | { readonly position: bigint } | { readonly time: Date }
 
 /**
  * Reads the current rows just before delivery; called with events of one aggregate type. The map
@@ -119,10 +115,7 @@ export function subscriptionNameProblem(name: unknown): string | undefined {
   return 'must be a name: lower case letters, digits and _ . : -, at most 63 of them'
 }
 
-export function subscriptionOptions(
-  name: string,
-  given: SubscriptionOptions,
-): ResolvedSubscription {
+export function subscriptionOptions(name: string, given: SubscriptionOptions): ResolvedSubscription {
   const problems: Problem[] = []
   text(subscriptionNameProblem).read(name, 'name', problems)
   const checked = readGroup(given, '', subscriptionSpec, problems)
@@ -160,8 +153,7 @@ function readFrom(value: unknown, field: string, problems: Problem[]): ResolvedS
   const { position, time, ...rest } = (value ?? {}) as Record<string, unknown>
   const at = timeOf(time)
   if (Object.keys(rest).length === 0) {
-    if (time === undefined && isPosition(position))
-      return Object.freeze({ position: BigInt(position) })
+    if (time === undefined && isPosition(position)) return Object.freeze({ position: BigInt(position) })
     if (position === undefined && at !== undefined) return Object.freeze({ time: new Date(at) })
   }
   problems.push({

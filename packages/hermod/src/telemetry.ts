@@ -155,11 +155,7 @@ export const listenerNames = [
 ] as const satisfies readonly ListenerName[]
 
 /** Never throws, never waits: a rejected promise of an async listener is swallowed too. */
-export function notify<N extends ListenerName>(
-  listener: Listener | undefined,
-  name: N,
-  data: ListenerData<N>,
-): void {
+export function notify<N extends ListenerName>(listener: Listener | undefined, name: N, data: ListenerData<N>): void {
   try {
     const hear = listener?.[name] as ((data: ListenerData<N>) => unknown) | undefined
     const result = hear?.call(listener, data)
@@ -187,9 +183,7 @@ export function parseTraceparent(value: string | null | undefined): TraceParent 
 }
 
 /** The trace context worth passing on: `tracestate` means nothing without a valid `traceparent`. */
-export function traceHeaders(
-  headers: Readonly<Record<string, string | undefined>>,
-): Record<string, string> {
+export function traceHeaders(headers: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const { traceparent, tracestate } = headers
   if (traceparent === undefined || parseTraceparent(traceparent) === undefined) return {}
   if (tracestate === undefined || !/^[\x20-\x7e]{1,512}$/.test(tracestate)) return { traceparent }

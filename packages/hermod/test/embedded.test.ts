@@ -102,9 +102,7 @@ describe('the process that started a cluster', () => {
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
-  async function startElsewhere(
-    options: object,
-  ): Promise<{ child: ChildProcess; pid: number; dataDir: string }> {
+  async function startElsewhere(options: object): Promise<{ child: ChildProcess; pid: number; dataDir: string }> {
     const script = join(folder, 'start.mjs')
     await writeFile(
       script,

@@ -67,9 +67,7 @@ describe('refusals', () => {
   it('a schema that is newer than the library', async () => {
     const db = await fresh()
     await migrate(db.pool)
-    await db.query(
-      `insert into outbox.migration (version, name, hash) values (9999, '9999_x', 'y')`,
-    )
+    await db.query(`insert into outbox.migration (version, name, hash) values (9999, '9999_x', 'y')`)
     await expect(migrate(db.pool)).rejects.toMatchObject({ code: 'HMD_MIGRATION_NEWER' })
     await expect(assertMigrated(db.pool)).rejects.toMatchObject({ code: 'HMD_MIGRATION_NEWER' })
   })

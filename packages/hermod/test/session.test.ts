@@ -39,9 +39,7 @@ describe('session', () => {
   })
 
   it('closes sessions when the test ends, also blocked ones', async () => {
-    const found = await db.admin.query('select from pg_stat_activity where application_name = $1', [
-      'b',
-    ])
+    const found = await db.admin.query('select from pg_stat_activity where application_name = $1', ['b'])
     expect(found.rowCount).toBe(0)
   })
 })

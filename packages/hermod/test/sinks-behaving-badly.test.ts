@@ -12,14 +12,9 @@ const db = useDatabase()
 let count = 0
 
 /** Three events to a sink, once; what became of them. */
-async function served(
-  sink: unknown,
-  callMs = 200,
-): Promise<{ rows: string[]; held: string | null }> {
+async function served(sink: unknown, callMs = 200): Promise<{ rows: string[]; held: string | null }> {
   const name = `bad-${++count}`
-  const [head] = await db.query<{ pos: string }>(
-    'select coalesce(max(pos), 0)::text as pos from outbox.log',
-  )
+  const [head] = await db.query<{ pos: string }>('select coalesce(max(pos), 0)::text as pos from outbox.log')
   const from = { position: head?.pos ?? '0' }
   const outbox = createOutbox({ pool: db.pool, random: () => 0 })
   outbox.subscribe(name, {
@@ -75,15 +70,9 @@ describe('a sink that breaks its contract is retried with HMD_SINK_BROKEN', () =
     ['returns too many outcomes', (events: unknown[]) => [...events, 1].map(() => delivered())],
     ['returns no list', () => ({ ok: true })],
     ['returns null', () => null],
-    [
-      'returns outcomes nobody knows',
-      (events: unknown[]) => events.map(() => ({ outcome: 'fine' })),
-    ],
+    ['returns outcomes nobody knows', (events: unknown[]) => events.map(() => ({ outcome: 'fine' }))],
     ['returns holes', (events: unknown[]) => new Array(events.length)],
-    [
-      'returns unknown without a ledger',
-      (events: unknown[]) => events.map(() => ({ outcome: 'unknown' })),
-    ],
+    ['returns unknown without a ledger', (events: unknown[]) => events.map(() => ({ outcome: 'unknown' }))],
   ])('%s', async (_, sink) => {
     expect(await served(sink)).toEqual(broken)
   })
@@ -110,9 +99,7 @@ describe('a sink that fails', () => {
 
   it('hears its deadline and throws: the destination is held, nothing is spent', async () => {
     const late = (_: unknown, { signal }: { signal: AbortSignal }) =>
-      new Promise((_resolve, reject) =>
-        signal.addEventListener('abort', () => reject(signal.reason)),
-      )
+      new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     expect(await served(late, 50)).toEqual({ rows: [], held: 'unavailable' })
   })
 
@@ -147,16 +134,17 @@ describe('a sink that fails', () => {
 describe('load()', () => {
   const loading = async (load: unknown) => {
     const name = `load-${++count}`
-    const [head] = await db.query<{ pos: string }>(
-      'select coalesce(max(pos), 0)::text as pos from outbox.log',
-    )
+    const [head] = await db.query<{ pos: string }>('select coalesce(max(pos), 0)::text as pos from outbox.log')
     const outbox = createOutbox({ pool: db.pool })
     const got: unknown[] = []
     outbox.subscribe(name, {
-      ...{ revision: 1, types: ['*'], from: { position: head?.pos ?? '0' }, callMs: 100, lanes: 1 },
+      revision: 1,
+      types: ['*'],
+      from: { position: head?.pos ?? '0' },
+      callMs: 100,
+      lanes: 1,
       load: load as never,
-      sink: async (events) =>
-        void got.push(...events.map(({ payload, absent }) => ({ payload, absent }))),
+      sink: async (events) => void got.push(...events.map(({ payload, absent }) => ({ payload, absent }))),
     })
     await outbox.transaction((tx) =>
       outbox.emit(tx, { type: 'doc.changed', aggregate: ['doc', name], payload: { stale: true } }),
@@ -171,12 +159,7 @@ describe('load()', () => {
 
   it('gives the current row, and absent where there is none', async () => {
     expect(
-      (
-        await loading(
-          async ([event]: { aggregateId: string }[]) =>
-            new Map([[event?.aggregateId, { fresh: 1 }]]),
-        )
-      ).got,
+      (await loading(async ([event]: { aggregateId: string }[]) => new Map([[event?.aggregateId, { fresh: 1 }]]))).got,
     ).toEqual([{ payload: { fresh: 1 }, absent: false }])
     expect((await loading(async () => new Map())).got).toEqual([{ payload: null, absent: true }])
   })
@@ -187,16 +170,17 @@ describe('load()', () => {
     const asked: string[] = []
     const got: unknown[] = []
     outbox.subscribe('references', {
-      ...{ revision: 1, types: ['*'], from: { position: head?.pos ?? '0' }, lanes: 1 },
+      revision: 1,
+      types: ['*'],
+      from: { position: head?.pos ?? '0' },
+      lanes: 1,
       load: async (events) => {
         asked.push(...events.map(({ aggregateId }) => aggregateId))
         return new Map([['large', { loaded: true }]])
       },
       loads: 'references',
       sink: async (events) =>
-        void got.push(
-          ...events.map(({ aggregateId, payload, absent }) => [aggregateId, payload, absent]),
-        ),
+        void got.push(...events.map(({ aggregateId, payload, absent }) => [aggregateId, payload, absent])),
     })
     await outbox.transaction((tx) =>
       outbox.emit(tx, [
@@ -233,7 +217,9 @@ it('a worker survives all of it and goes on', async () => {
   let bad = true
   let arrived = 0
   outbox.subscribe('survivor', {
-    ...{ revision: 1, types: ['*'], retry: { baseMs: 1, attemptsMax: 100 } },
+    revision: 1,
+    types: ['*'],
+    retry: { baseMs: 1, attemptsMax: 100 },
     sink: () => {
       if (bad) throw 'no'
       arrived++
@@ -245,11 +231,7 @@ it('a worker survives all of it and goes on', async () => {
   )
   await eventually(
     async () =>
-      (
-        await db.query(
-          `select 1 from outbox.delivery where subscription = 'survivor' and attempts > 1`,
-        )
-      ).length > 0,
+      (await db.query(`select 1 from outbox.delivery where subscription = 'survivor' and attempts > 1`)).length > 0,
   )
   bad = false
   await eventually(() => arrived === 1)

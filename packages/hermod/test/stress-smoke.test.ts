@@ -15,8 +15,15 @@ it('kills of workers lose, invent and disorder nothing', { timeout: 90_000 }, as
   const { stdout, stderr } = await run(process.execPath, [program, ...args]).catch((error) => error)
   const result = JSON.parse(stdout.trim().split('\n').at(-1) || '{}')
   expect(result, stderr).toMatchObject({
-    ...{ lost: 0, ghosts: 0, orderViolations: 0, dead: 0, unknown: 0 },
-    ...{ kills: 2, killsInFlight: 2, workers: 3, ok: true },
+    lost: 0,
+    ghosts: 0,
+    orderViolations: 0,
+    dead: 0,
+    unknown: 0,
+    kills: 2,
+    killsInFlight: 2,
+    workers: 3,
+    ok: true,
   })
   expect(result.duplicates).toBeLessThanOrEqual(result.duplicatesBound)
 })

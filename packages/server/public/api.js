@@ -53,7 +53,10 @@ async function call(method, path, { body, signal, again = false } = {}) {
   if (token !== null) headers.authorization = `Bearer ${token}`
   if (body !== undefined) headers['content-type'] = 'application/json'
   const response = await fetch(`api/v2/${path}`, {
-    ...{ method, headers, signal, cache: 'no-store' },
+    method,
+    headers,
+    signal,
+    cache: 'no-store',
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   const answer = await response.json().catch(() => undefined)

@@ -21,9 +21,7 @@ async function startDevelopment({ people }) {
   find('development-note').hidden = false
   const select = find('person')
   select.replaceChildren(
-    ...people.map(({ name, displayName, role }) =>
-      make('option', { value: name }, `${displayName} (${role})`),
-    ),
+    ...people.map(({ name, displayName, role }) => make('option', { value: name }, `${displayName} (${role})`)),
   )
   const kept = sessionStorage.getItem(keptPerson)
   if (people.some(({ name }) => name === kept)) select.value = kept

@@ -33,12 +33,7 @@ function mailOf({ id, subject, from, to, receivedAt, bytes }) {
       source.textContent = await response.text()
     }
   }
-  const meta = make(
-    'p',
-    { class: 'meta' },
-    `${from} to ${to.join(', ')}, ${bytes} bytes, `,
-    ago(receivedAt),
-  )
+  const meta = make('p', { class: 'meta' }, `${from} to ${to.join(', ')}, ${bytes} bytes, `, ago(receivedAt))
   return make('li', {}, details, meta)
 }
 

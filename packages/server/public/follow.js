@@ -160,20 +160,16 @@ function remember(title, ms) {
 
 const subjects = ['harbours', 'night trains', 'lighthouses', 'winter roads', 'river ferries']
 subjects.push('mountain passes', 'post offices', 'long letters', 'tide tables', 'paper maps')
-const angles = [
-  'A short history of',
-  'What we learned from',
-  'Notes on',
-  'In praise of',
-  'Rules for',
-]
+const angles = ['A short history of', 'What we learned from', 'Notes on', 'In praise of', 'Rules for']
 
 function somethingToSay() {
   const pick = (list) => list[Math.floor(Math.random() * list.length)]
   const subject = pick(subjects)
   return {
     title: `${pick(angles)} ${subject}`,
-    ...{ docType: 'Memo', product: 'Platform', tags: ['page'] },
+    docType: 'Memo',
+    product: 'Platform',
+    tags: ['page'],
     summary: `Written by the first page at ${new Date().toLocaleTimeString()}.`,
     content: `Everything about ${subject} that fits into one transaction.`,
   }

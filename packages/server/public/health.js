@@ -65,9 +65,7 @@ function tile({ name, health, why, pending, oldestPendingAgeMs, retrying, dead }
     health === 'ok' ? undefined : why,
     // A count that could not be had in time is a dash, never a zero.
     pending === 0 ? 'Nothing waits' : `${pending ?? '–'} waiting`,
-    pending > 0 && oldestPendingAgeMs !== null
-      ? `the oldest for ${duration(oldestPendingAgeMs)}`
-      : undefined,
+    pending > 0 && oldestPendingAgeMs !== null ? `the oldest for ${duration(oldestPendingAgeMs)}` : undefined,
     retrying > 0 ? `${retrying} retrying` : undefined,
     dead > 0 ? `${dead} dead` : undefined,
   ]

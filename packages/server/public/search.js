@@ -112,8 +112,7 @@ function nothing(text) {
 }
 
 function emptyText(query, noun) {
-  if (query !== '' || chosen.size > 0)
-    return `No ${noun} matches. Try fewer words or another facet.`
+  if (query !== '' || chosen.size > 0) return `No ${noun} matches. Try fewer words or another facet.`
   return noun === 'draft'
     ? 'You have no drafts. Drafts are seen only by those who write them.'
     : 'Nothing is here yet. Write a document: it will be found right after its commit.'
@@ -146,9 +145,7 @@ function hitOf({ id, document: found, highlights = {} }) {
 
 function showFacets(facets) {
   const focused = document.activeElement?.dataset?.facet
-  const sets = Object.entries(facetNames).map(([field, name]) =>
-    facetOf(field, name, facets[field]),
-  )
+  const sets = Object.entries(facetNames).map(([field, name]) => facetOf(field, name, facets[field]))
   find('facets').replaceChildren(...sets.filter((set) => set !== undefined))
   // Whoever chose by keyboard stays where they were.
   if (focused) document.querySelector(`[data-facet="${CSS.escape(focused)}"]`)?.focus()

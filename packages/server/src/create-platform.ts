@@ -23,7 +23,11 @@ export function createPlatform(config: Config, parts: PlatformParts = {}): OpenP
   const outbox = createOutbox({ pool })
   const search = postgresSearch({ connectionString: config.searchDatabaseUrl })
   return {
-    ...{ config, pool, outbox, search, log },
+    config,
+    pool,
+    outbox,
+    search,
+    log,
     clock: parts.clock ?? (() => new Date()),
     close: async () => {
       await outbox.close()
@@ -35,7 +39,9 @@ export function createPlatform(config: Config, parts: PlatformParts = {}): OpenP
 
 function poolOf(connectionString: string, max: number, log: Logger): pg.Pool {
   const pool = new pg.Pool({
-    ...{ connectionString, max, application_name: 'hermod-server' },
+    connectionString,
+    max,
+    application_name: 'hermod-server',
     connectionTimeoutMillis: 5_000,
   })
   // A connection that breaks while idle is replaced; the next query says what is wrong.

@@ -15,12 +15,7 @@ export const modificationTypes = [
 ] as const
 export type ModificationType = (typeof modificationTypes)[number]
 
-export const indexOperations = [
-  'index_document',
-  'index_draft',
-  'delete_document',
-  'delete_draft',
-] as const
+export const indexOperations = ['index_document', 'index_draft', 'delete_document', 'delete_draft'] as const
 export type IndexOperation = (typeof indexOperations)[number]
 
 export interface Consequence {

@@ -27,10 +27,7 @@ export type Asked = Pick<Pool, 'query'> | Tx
 const AGAIN = new Set(['40001', '40P01'])
 const triesMax = 3
 
-export async function transaction<T>(
-  { outbox }: Pick<Platform, 'outbox'>,
-  work: (tx: Tx) => Promise<T>,
-): Promise<T> {
+export async function transaction<T>({ outbox }: Pick<Platform, 'outbox'>, work: (tx: Tx) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await outbox.transaction((client) => work(client as unknown as Tx))

@@ -21,12 +21,18 @@ export interface Reaction {
 
 export const reactions: readonly Reaction[] = [
   {
-    ...{ subscription: 'search-documents', index: 'documents', priority: 10 },
-    ...{ types: ['document.*'], refresh: consequences.refreshDocument.event },
+    subscription: 'search-documents',
+    index: 'documents',
+    priority: 10,
+    types: ['document.*'],
+    refresh: consequences.refreshDocument.event,
   },
   {
-    ...{ subscription: 'search-drafts', index: 'drafts', priority: 0 },
-    ...{ types: ['draft.*', 'document.published'], refresh: consequences.refreshDraft.event },
+    subscription: 'search-drafts',
+    index: 'drafts',
+    priority: 0,
+    types: ['draft.*', 'document.published'],
+    refresh: consequences.refreshDraft.event,
   },
 ]
 
@@ -40,12 +46,18 @@ async function install(platform: Platform, reaction: Reaction): Promise<void> {
   const { subscription, index, types, priority, refresh } = reaction
   const ensure = ensureOnce(platform, index)
   platform.outbox.index(index, {
-    ...{ engine: platform.search, definition: searchDefinition, subscription },
+    engine: platform.search,
+    definition: searchDefinition,
+    subscription,
     source: querySource({ name: index, query: rowsOf(index), map: documentOfRow }),
     refresh: { type: refresh, aggregate: 'document' },
   })
   platform.outbox.subscribe(subscription, {
-    ...{ revision: 1, types, priority, coalesce: 'latest', from: 'beginning' },
+    revision: 1,
+    types,
+    priority,
+    coalesce: 'latest',
+    from: 'beginning',
     batch: { count: 200 },
     // On few cores more calls of fewer documents cost more than they bring; more workers bring more.
     inFlightMax: 1,

@@ -61,14 +61,11 @@ export function readConfig(sources: Sources = {}): Config {
 export function refusal(problems: readonly ConfigProblem[]): HermodError {
   const [count, thing] = [problems.length, problems.length === 1 ? 'problem' : 'problems']
   const lines = problems.map(({ key, origin, says }) => `  ${key} (${origin}) ${says}`)
-  return new HermodError(
-    'HMD_OPTION_INVALID',
-    `${count} ${thing} in the configuration\n${lines.join('\n')}`,
-    {
-      ...{ field: problems[0]?.key, details: { problems } },
-      fix: 'hermod config show prints what is in effect and where it came from.',
-    },
-  )
+  return new HermodError('HMD_OPTION_INVALID', `${count} ${thing} in the configuration\n${lines.join('\n')}`, {
+    field: problems[0]?.key,
+    details: { problems },
+    fix: 'hermod config show prints what is in effect and where it came from.',
+  })
 }
 
 /** What is in effect and what is wrong with it, without refusing. */
@@ -177,11 +174,7 @@ function flatten(table: object, at = ''): [key: string, value: unknown][] {
   })
 }
 
-function known(
-  pairs: readonly [string, unknown][],
-  origin: string,
-  problems: ConfigProblem[],
-): Map<string, Found> {
+function known(pairs: readonly [string, unknown][], origin: string, problems: ConfigProblem[]): Map<string, Found> {
   const keys = settings.map(({ key }) => key)
   const found = new Map<string, Found>()
   for (const [key, value] of pairs) {

@@ -6,10 +6,7 @@ import type { Read } from './settings.ts'
 
 type Given = Readonly<Record<string, unknown>>
 
-const known = [
-  ...['name', 'issuer', 'audience', 'jwksUri', 'algorithms', 'trustedDomains', 'roleClaim'],
-  'roles',
-]
+const known = [...['name', 'issuer', 'audience', 'jwksUri', 'algorithms', 'trustedDomains', 'roleClaim'], 'roles']
 /** Signatures only: `none` and shared secrets are never accepted. */
 const algorithmsKnown = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512']
 algorithmsKnown.push('ES256', 'ES384', 'ES512', 'EdDSA')
@@ -64,10 +61,7 @@ function isAddress(value: unknown): boolean {
 }
 
 function isList(value: unknown, words?: readonly string[]): boolean {
-  return (
-    Array.isArray(value) &&
-    value.every((each) => isText(each) && (words === undefined || words.includes(each)))
-  )
+  return Array.isArray(value) && value.every((each) => isText(each) && (words === undefined || words.includes(each)))
 }
 
 function namedTwice(list: readonly unknown[]): string[] {

@@ -32,10 +32,7 @@ export interface RunningServer {
   stop(): Promise<void>
 }
 
-export async function startServer(
-  config: Config,
-  options: ServeOptions = {},
-): Promise<RunningServer> {
+export async function startServer(config: Config, options: ServeOptions = {}): Promise<RunningServer> {
   const log = options.log ?? createLog(config.logLevel)
   const platform = createPlatform(config, { log })
   try {

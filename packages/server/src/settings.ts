@@ -34,78 +34,93 @@ export const settings: readonly Setting[] = [
   setting('databaseUrl', {
     variables: ['DATABASE_URL', 'HERMOD_DATABASE_URL'],
     says: 'the database; a primary, PostgreSQL 14 or newer',
-    ...{ masked: true as const, example: 'postgres://user:password@host:5432/hermod' },
+    masked: true as const,
+    example: 'postgres://user:password@host:5432/hermod',
     read: databaseAddress,
   }),
   setting('searchDatabaseUrl', {
     says: 'database of the embedded search engine; empty = the same',
-    ...{ masked: true as const, example: 'postgres://user:password@host:5432/search' },
+    masked: true as const,
+    example: 'postgres://user:password@host:5432/search',
     fallback: '',
     read: (given) => (given === '' ? { value: '' } : databaseAddress(given)),
   }),
   setting('host', {
     says: 'address to listen on; 0.0.0.0 = all',
-    ...{ fallback: '127.0.0.1', example: '0.0.0.0' },
+    fallback: '127.0.0.1',
+    example: '0.0.0.0',
     read: text(1, 253),
   }),
   setting('port', {
     says: 'port to listen on; 0 = a free one',
-    ...{ fallback: 4400, example: '4400' },
+    fallback: 4400,
+    example: '4400',
     read: whole(0, 65_535),
   }),
   setting('secret', {
     says: 'signs cursors; the same for all servers',
-    ...{ masked: true as const, example: 'the output of: openssl rand -hex 32' },
+    masked: true as const,
+    example: 'the output of: openssl rand -hex 32',
     read: secret,
   }),
   setting('issuers', {
     says: 'OIDC issuers whose tokens are accepted; as a variable: JSON',
-    ...{ fallback: [], example: '[{"name":"google", …}]' },
+    fallback: [],
+    example: '[{"name":"google", …}]',
     read: (given): Read<readonly Issuer[]> => readIssuers(given, roles),
   }),
   setting('defaultRole', {
     says: 'role of a person seen for the first time',
-    ...{ fallback: 'reader', example: 'reader' },
+    fallback: 'reader',
+    example: 'reader',
     read: oneOf(roles),
   }),
   setting('workspace.provider', {
     says: 'where documents live when a request does not say',
-    ...{ fallback: 'local', example: 'local' },
+    fallback: 'local',
+    example: 'local',
     read: oneOf(workspaceProviders),
   }),
   setting('workspace.folder', {
     says: 'files of the provider local',
-    ...{ fallback: './documents', example: '/var/lib/hermod/documents' },
+    fallback: './documents',
+    example: '/var/lib/hermod/documents',
     read: text(1, 4_096),
   }),
   setting('auditIp', {
     says: 'how much of an address the audit trail keeps',
-    ...{ fallback: 'truncated', example: 'truncated' },
+    fallback: 'truncated',
+    example: 'truncated',
     read: oneOf(['full', 'truncated', 'none']),
   }),
   setting('trustProxy', {
     says: 'believe X-Forwarded-For; only behind a proxy of your own',
-    ...{ fallback: false, example: 'false' },
+    fallback: false,
+    example: 'false',
     read: yesOrNo,
   }),
   setting('limits.bodyBytes', {
     says: 'largest body of a request',
-    ...{ fallback: 1_048_576, example: '1048576' },
+    fallback: 1_048_576,
+    example: '1048576',
     read: whole(1_024, 1_073_741_824),
   }),
   setting('limits.documentBytes', {
     says: 'largest body of a document',
-    ...{ fallback: 4_194_304, example: '4194304' },
+    fallback: 4_194_304,
+    example: '4194304',
     read: whole(1_024, 1_073_741_824),
   }),
   setting('limits.perMinute', {
     says: 'requests per person and minute',
-    ...{ fallback: 1_200, example: '1200' },
+    fallback: 1_200,
+    example: '1200',
     read: whole(1, 10_000_000),
   }),
   setting('logLevel', {
     says: 'how much is logged',
-    ...{ fallback: 'info', example: 'info' },
+    fallback: 'info',
+    example: 'info',
     read: oneOf(logLevels),
   }),
 ]
@@ -118,9 +133,7 @@ function setting(key: string, rest: Omit<Setting, 'key' | 'variables'> & Partial
 function text(lengthMin: number, lengthMax: number) {
   const must = `must be text of ${lengthMin} to ${lengthMax} characters`
   return (given: unknown): Read<string> =>
-    typeof given === 'string' && given.length >= lengthMin && given.length <= lengthMax
-      ? { value: given }
-      : { must }
+    typeof given === 'string' && given.length >= lengthMin && given.length <= lengthMax ? { value: given } : { must }
 }
 
 function whole(min: number, max: number) {
@@ -134,27 +147,18 @@ function whole(min: number, max: number) {
 
 function oneOf(words: readonly string[]) {
   return (given: unknown): Read<string> =>
-    words.includes(given as string)
-      ? { value: given as string }
-      : { must: `must be one of ${words.join(', ')}` }
+    words.includes(given as string) ? { value: given as string } : { must: `must be one of ${words.join(', ')}` }
 }
 
 function yesOrNo(given: unknown): Read<boolean> {
   if (typeof given === 'boolean') return { value: given }
   if (/^(true|1|yes|on)$/i.test(String(given))) return { value: true }
-  return /^(false|0|no|off)$/i.test(String(given))
-    ? { value: false }
-    : { must: 'must be true or false' }
+  return /^(false|0|no|off)$/i.test(String(given)) ? { value: false } : { must: 'must be true or false' }
 }
 
 function databaseAddress(given: unknown): Read<string> {
-  const fits =
-    typeof given === 'string' &&
-    URL.canParse(given) &&
-    /^postgres(ql)?:$/.test(new URL(given).protocol)
-  return fits
-    ? { value: given }
-    : { must: 'must be a URL that starts with postgres:// (got something else)' }
+  const fits = typeof given === 'string' && URL.canParse(given) && /^postgres(ql)?:$/.test(new URL(given).protocol)
+  return fits ? { value: given } : { must: 'must be a URL that starts with postgres:// (got something else)' }
 }
 
 function secret(given: unknown): Read<string> {

@@ -5,14 +5,8 @@ import {
   holdOneAggregate,
   policyRaised,
 } from '../../../packages/hermod/test/interleavings/cases/failing.ts'
-import {
-  newKind,
-  raiseAgainstSettle,
-} from '../../../packages/hermod/test/interleavings/cases/lanes.ts'
-import {
-  leaseExpiry,
-  wrongClock,
-} from '../../../packages/hermod/test/interleavings/cases/leases.ts'
+import { newKind, raiseAgainstSettle } from '../../../packages/hermod/test/interleavings/cases/lanes.ts'
+import { leaseExpiry, wrongClock } from '../../../packages/hermod/test/interleavings/cases/leases.ts'
 import { ledger } from '../../../packages/hermod/test/interleavings/cases/ledger.ts'
 import { crashBeforeDelivery } from '../../../packages/hermod/test/interleavings/cases/losing.ts'
 import { outage, probeRace } from '../../../packages/hermod/test/interleavings/cases/outage.ts'
@@ -173,9 +167,7 @@ function addDue(`,
   {
     name: 'hold-one-batch',
     says: 'only failures of the batch before are remembered',
-    patches: [
-      { file: 'src/worker/lane.ts', find: 'const flightsMax = 2', replace: 'const flightsMax = 1' },
-    ],
+    patches: [{ file: 'src/worker/lane.ts', find: 'const flightsMax = 2', replace: 'const flightsMax = 1' }],
     caughtBy: failureTwoBatchesAgo,
     red: /failed two batches ago/,
   },

@@ -62,12 +62,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'near-backwards',
     says: 'positions of a window read by id are not in order of id',
-    patches: [
-      step(
-        'row_number() over (order by w.id), w.id',
-        'row_number() over (order by w.id desc), w.id',
-      ),
-    ],
+    patches: [step('row_number() over (order by w.id), w.id', 'row_number() over (order by w.id desc), w.id')],
     caughtBy: numbering.xidBeforeRow,
     red: /I3: events of an aggregate that are out of order/,
   },
@@ -160,10 +155,7 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       step(
         firstNumbering,
-        firstNumbering.replace(
-          'h.id',
-          '(select x.xid from outbox.event x where x.id = h.id), h.id',
-        ),
+        firstNumbering.replace('h.id', '(select x.xid from outbox.event x where x.id = h.id), h.id'),
       ),
     ],
     caughtBy: byXid(numbering.xidBeforeRow),

@@ -1,9 +1,6 @@
 // What keeps a rebuild honest, taken out one at a time.
 
-import {
-  againstLive,
-  takenOver,
-} from '../../../packages/hermod/test/interleavings/cases/rebuilding.ts'
+import { againstLive, takenOver } from '../../../packages/hermod/test/interleavings/cases/rebuilding.ts'
 import type { Case } from '../../support/case.ts'
 import type { Sabotage } from '../sabotage.ts'
 

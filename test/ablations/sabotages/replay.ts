@@ -40,8 +40,7 @@ export const sabotages: readonly Sabotage[] = [
       {
         file,
         find: 'outbox.sieve(sub, lanes, positions, ids, hashes, positions[1], up_to);',
-        replace:
-          'outbox.sieve(sub, lanes, positions, ids, hashes, positions[1], positions[matching]);',
+        replace: 'outbox.sieve(sub, lanes, positions, ids, hashes, positions[1], positions[matching]);',
       },
     ],
     caughtBy: overDelete,

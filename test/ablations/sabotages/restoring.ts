@@ -1,10 +1,7 @@
 // Safeguards of a restore: the guard that notices it, and the fence around restored rows.
 
 import { byXid } from '../../../packages/hermod/test/interleavings/cases/by-xid.ts'
-import {
-  restoreGuard,
-  restoreOvertaken,
-} from '../../../packages/hermod/test/interleavings/cases/restoring.ts'
+import { restoreGuard, restoreOvertaken } from '../../../packages/hermod/test/interleavings/cases/restoring.ts'
 import type { Sabotage } from '../sabotage.ts'
 
 export const sabotages: readonly Sabotage[] = [

@@ -1,10 +1,6 @@
 // Retention without its safeguards: what is old goes, whoever still needs it.
 
-import {
-  bornExpired,
-  idTakenLongAgo,
-  slowCursor,
-} from '../../../packages/hermod/test/upkeep/cases/drop.ts'
+import { bornExpired, idTakenLongAgo, slowCursor } from '../../../packages/hermod/test/upkeep/cases/drop.ts'
 import { openProducer } from '../../../packages/hermod/test/upkeep/cases/partitions.ts'
 import type { Sabotage } from '../sabotage.ts'
 

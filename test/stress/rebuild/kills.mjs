@@ -109,9 +109,7 @@ export class Kills {
     }
     this.result.rebuilds++
     await this.#verify()
-    this.say(
-      `rebuild ${this.result.rebuilds}: ${this.result.kills} kills ${JSON.stringify(this.counts)}`,
-    )
+    this.say(`rebuild ${this.result.rebuilds}: ${this.result.kills} kills ${JSON.stringify(this.counts)}`)
   }
 
   async #isOver(id) {
@@ -134,12 +132,8 @@ export class Kills {
   }
 
   async #expire() {
-    await this.pool.query(
-      'update outbox.journey set owner_until = outbox.clock() where owner is not null',
-    )
-    await this.pool.query(
-      'update outbox.lane set lease_until = outbox.clock() where owner is not null',
-    )
+    await this.pool.query('update outbox.journey set owner_until = outbox.clock() where owner is not null')
+    await this.pool.query('update outbox.lane set lease_until = outbox.clock() where owner is not null')
     await this.pool.query('delete from outbox.worker')
   }
 
@@ -151,11 +145,7 @@ export class Kills {
       for (const wake of this.wakes) wake()
     }
     this.heard = undefined
-    this.worker = await startProcess(
-      'rebuild/worker.mjs',
-      { url, leaseMs, engine, keepMs: 700 },
-      hear,
-    )
+    this.worker = await startProcess('rebuild/worker.mjs', { url, leaseMs, engine, keepMs: 700 }, hear)
   }
 
   #note(problem) {

@@ -37,20 +37,27 @@ export const FILL = `insert into talent.profile (id, name, headline, bio, kind, 
     'City ' || n % 300, 'Country ' || n % 30, 100 + n % 1900, 150 + n % 50, n % 3 > 0 from generate_series(1, $1::int) n`
 
 /** Declares index and subscription as an application would. */
-export function declare(
-  { createOutbox, tableSource },
-  { pool, engine, listener = {}, keepMs = 0, callMs = 30_000 },
-) {
+export function declare({ createOutbox, tableSource }, { pool, engine, listener = {}, keepMs = 0, callMs = 30_000 }) {
   const outbox = createOutbox({ pool, listener })
   const index = outbox.index('profiles', {
-    ...{ engine, definition, subscription: 'search-profiles', keepMs },
+    engine,
+    definition,
+    subscription: 'search-profiles',
+    keepMs,
     source: tableSource({ table: 'talent.profile' }),
   })
   outbox.subscribe('search-profiles', {
-    ...{ revision: 1, types: ['profile.*'], coalesce: 'latest', from: 'now' },
-    ...{ sink: index.sink(), load: index.load, loads: 'references' },
+    revision: 1,
+    types: ['profile.*'],
+    coalesce: 'latest',
+    from: 'now',
+    sink: index.sink(),
+    load: index.load,
+    loads: 'references',
     // On two cores many calls of one document cost more than few of several.
-    ...{ batch: { count: 200 }, callMs, inFlightMax: 1 },
+    batch: { count: 200 },
+    callMs,
+    inFlightMax: 1,
   })
   return { outbox, index }
 }

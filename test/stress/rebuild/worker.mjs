@@ -17,7 +17,11 @@ const listener = {
   error: ({ during, error }) => tell({ problem: `${during}: ${error?.message ?? error}` }),
 }
 const { outbox } = declare(hermod, {
-  ...{ pool, engine: postgresSearch({ pool }), listener, keepMs: config.keepMs, callMs: 1_000 },
+  pool,
+  engine: postgresSearch({ pool }),
+  listener,
+  keepMs: config.keepMs,
+  callMs: 1_000,
 })
 const { leaseMs } = config
 await outbox.start({ concurrency: 2, leaseMs, name: `rebuilder:${process.pid}`, pollMs: 100 })

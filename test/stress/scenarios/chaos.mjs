@@ -57,8 +57,21 @@ async function conclude(stage, { kills, killsInFlight }) {
   const { orderViolations, dead, unknown, latencyMs, ok } = found
   stages.say(`latency max ${latencyMs.max} ms`)
   return {
-    ...{ seed, seconds, emitted, acked, delivered, duplicates, duplicatesBound, lost, ghosts },
-    ...{ orderViolations, dead, unknown, kills, killsInFlight, workers },
+    seed,
+    seconds,
+    emitted,
+    acked,
+    delivered,
+    duplicates,
+    duplicatesBound,
+    lost,
+    ghosts,
+    orderViolations,
+    dead,
+    unknown,
+    kills,
+    killsInFlight,
+    workers,
     latencyMs: { p50: latencyMs.p50, p99: latencyMs.p99 },
     ok: ok && kills === stage.options.kills && killsInFlight === kills,
   }

@@ -39,8 +39,19 @@ async function play(stage) {
   }
   const { emitted, delivered, duplicates, lost, ghosts, orderViolations } = found
   return {
-    ...{ scenario: 'open-transaction', seed, seconds, workers, emitted, delivered, duplicates },
-    ...{ lost, ghosts, orderViolations, latencyMs, statementMs: times, drainMs: drained.tookMs },
+    scenario: 'open-transaction',
+    seed,
+    seconds,
+    workers,
+    emitted,
+    delivered,
+    duplicates,
+    lost,
+    ghosts,
+    orderViolations,
+    latencyMs,
+    statementMs: times,
+    drainMs: drained.tookMs,
     ok: found.ok && drained.open === 0 && latencyMs.p99 < p99MaxMs && fast,
   }
 }

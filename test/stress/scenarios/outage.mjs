@@ -75,9 +75,22 @@ async function conclude(stage, outageTime, spent, caughtUpMs, drained) {
   const { emitted, delivered, duplicates, duplicatesBound, lost, ghosts, orderViolations } = found
   const clean = rows === 0 && attempts === 0 && probes.atOnce <= 1
   return {
-    ...{ scenario, seed, seconds, workers, emitted, delivered, duplicates, duplicatesBound },
-    ...{ lost, ghosts, orderViolations, deliveryRows: rows, attemptsSpent: attempts },
-    ...{ probes: probes.count, probesAtOnce: probes.atOnce, caughtUpMs },
+    scenario,
+    seed,
+    seconds,
+    workers,
+    emitted,
+    delivered,
+    duplicates,
+    duplicatesBound,
+    lost,
+    ghosts,
+    orderViolations,
+    deliveryRows: rows,
+    attemptsSpent: attempts,
+    probes: probes.count,
+    probesAtOnce: probes.atOnce,
+    caughtUpMs,
     ok: found.ok && clean && caughtUpMs <= caughtUpMaxMs && drained.open === 0,
   }
 }

@@ -36,8 +36,23 @@ async function play(stage) {
   const { emitted, acked, delivered, duplicates, duplicatesBound, lost, ghosts } = found
   const { orderViolations, dead, unknown, latencyMs, ok } = found
   return {
-    ...{ scenario: 'restart', seed, seconds, emitted, acked, delivered, duplicates },
-    ...{ duplicatesBound, lost, ghosts, orderViolations, dead, unknown, dbCrashes: crashes },
-    ...{ workers, drainMs: drained.tookMs, latencyMs, ok: ok && drained.open === 0 },
+    scenario: 'restart',
+    seed,
+    seconds,
+    emitted,
+    acked,
+    delivered,
+    duplicates,
+    duplicatesBound,
+    lost,
+    ghosts,
+    orderViolations,
+    dead,
+    unknown,
+    dbCrashes: crashes,
+    workers,
+    drainMs: drained.tookMs,
+    latencyMs,
+    ok: ok && drained.open === 0,
   }
 }

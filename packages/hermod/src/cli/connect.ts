@@ -8,10 +8,7 @@ export interface Connected extends Database {
 }
 
 /** Opens, works, closes; a database that does not answer is named with its password masked. */
-export async function withDatabase<T>(
-  context: Context,
-  work: (db: Connected) => Promise<T>,
-): Promise<T> {
+export async function withDatabase<T>(context: Context, work: (db: Connected) => Promise<T>): Promise<T> {
   const url = databaseUrl(context)
   const db = await open(url)
   try {

@@ -46,11 +46,7 @@ export async function followJourney(
   }
 }
 
-async function takenByWorker(
-  { journeys }: Pick<Outbox, 'journeys'>,
-  id: bigint,
-  signal: AbortSignal,
-): Promise<void> {
+async function takenByWorker({ journeys }: Pick<Outbox, 'journeys'>, id: bigint, signal: AbortSignal): Promise<void> {
   const untilMs = performance.now() + workersFirstMs
   while (performance.now() < untilMs && !signal.aborted) {
     if ((await journeys.show(id))?.state !== 'queued') return

@@ -70,15 +70,11 @@ export async function follow(
   terminal.say(`Journey ${id}: ${kind} of ${subject}.`)
   const { journey, interrupted } = await followJourney(context, outbox, id, options)
   if (interrupted) {
-    terminal.say(
-      `It goes on in the workers: hermod journeys show ${id}, hermod journeys cancel ${id}.`,
-    )
+    terminal.say(`It goes on in the workers: hermod journeys show ${id}, hermod journeys cancel ${id}.`)
     return { journey, code: 130 }
   }
   if (journey.state === 'succeeded') return { journey, code: 0 }
-  terminal.say(
-    `Journey ${id} is ${journey.state}${journey.error === null ? '' : `: ${journey.error}`}`,
-  )
+  terminal.say(`Journey ${id} is ${journey.state}${journey.error === null ? '' : `: ${journey.error}`}`)
   if (journey.state === 'paused') terminal.say(`hermod journeys resume ${id} goes on.`)
   return { journey, code: 1 }
 }

@@ -20,10 +20,7 @@ export async function openOutbox(context: Context, purpose: Purpose = 'work'): P
   if (existsSync(file) && !file.endsWith('.toml')) return loadModule(file)
   const server = named === undefined || named.endsWith('.toml') ? await serverPart() : undefined
   if (server !== undefined) return server.openOutbox(context, purpose)
-  throw usage(
-    `there is no ${file}`,
-    'Name your config module with --config FILE; see hermod help work.',
-  )
+  throw usage(`there is no ${file}`, 'Name your config module with --config FILE; see hermod help work.')
 }
 
 async function loadModule(file: string): Promise<OpenOutbox> {

@@ -36,8 +36,12 @@ async function execute(command: Command, rest: readonly string[]): Promise<numbe
   const flag = (name: string) => values[name] === true
   const color = !flag('no-color') && !process.env.NO_COLOR && process.stdout.isTTY === true
   const terminal = new Terminal({
-    ...{ json: flag('json'), plain: flag('plain'), quiet: flag('quiet'), yes: flag('yes') },
-    ...{ color, input: !flag('no-input') },
+    json: flag('json'),
+    plain: flag('plain'),
+    quiet: flag('quiet'),
+    yes: flag('yes'),
+    color,
+    input: !flag('no-input'),
   })
   if (flag('help')) {
     terminal.data(helpOf(command))
@@ -57,10 +61,7 @@ function read(command: Command, rest: readonly string[]) {
 }
 
 function optionsOf(known: Readonly<Record<string, CommandOption>>): Options {
-  const entries = Object.entries(known).map(([name, { type, short }]) => [
-    name,
-    { type, ...(short && { short }) },
-  ])
+  const entries = Object.entries(known).map(([name, { type, short }]) => [name, { type, ...(short && { short }) }])
   return Object.fromEntries(entries)
 }
 

@@ -55,14 +55,10 @@ export class Terminal {
       return
     }
     const right = head.map((_, at) => rows.every((row) => isNumber(row[at])))
-    const widths = head.map((name, at) =>
-      Math.max(name.length, ...cells.map((row) => row[at]?.length ?? 0)),
-    )
+    const widths = head.map((name, at) => Math.max(name.length, ...cells.map((row) => row[at]?.length ?? 0)))
     const line = (row: readonly string[]) =>
       row
-        .map((cell, at) =>
-          right[at] ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0),
-        )
+        .map((cell, at) => (right[at] ? cell.padStart(widths[at] ?? 0) : cell.padEnd(widths[at] ?? 0)))
         .join('  ')
         .trimEnd()
     this.data(this.paint('dim', line(head)))
@@ -73,10 +69,7 @@ export class Terminal {
   async confirm(question: string): Promise<boolean> {
     if (this.#options.yes) return true
     if (!this.#options.input || !process.stdin.isTTY || !process.stderr.isTTY) {
-      throw usage(
-        `${question} Nobody is here to answer.`,
-        'Add --yes to go on without being asked.',
-      )
+      throw usage(`${question} Nobody is here to answer.`, 'Add --yes to go on without being asked.')
     }
     const asked = createInterface({ input: process.stdin, output: process.stderr })
     try {

@@ -83,15 +83,11 @@ function outside({ library, transaction }: ClientAdapter): HermodError {
 function unknown(client: unknown): HermodError {
   const known = adapters.slice(1).map((adapter) => adapter.library)
   const got = client instanceof Promise ? 'a Promise (is an await missing?)' : nameOf(client)
-  return new HermodError(
-    'HMD_CLIENT_UNKNOWN',
-    `expected a transaction of ${known.join(', ')}, but got ${got}`,
-    {
-      fix:
-        'Pass the transaction object of one of these libraries, or wrap yours: ' +
-        '{ query: async (text, params) => rows, inTransaction: true }.',
-    },
-  )
+  return new HermodError('HMD_CLIENT_UNKNOWN', `expected a transaction of ${known.join(', ')}, but got ${got}`, {
+    fix:
+      'Pass the transaction object of one of these libraries, or wrap yours: ' +
+      '{ query: async (text, params) => rows, inTransaction: true }.',
+  })
 }
 
 function nameOf(value: unknown): string {

@@ -25,8 +25,7 @@ export const kyselyClient: ClientAdapter = {
     if (!hasMethods<Kysely>(db, 'executeQuery', 'withoutPlugins')) return undefined
     return {
       inTransaction: db.isTransaction && !db.isCommitted && !db.isRolledBack,
-      query: async (text, params) =>
-        (await db.withoutPlugins().executeQuery(compiled(text, params))).rows,
+      query: async (text, params) => (await db.withoutPlugins().executeQuery(compiled(text, params))).rows,
     }
   },
 }

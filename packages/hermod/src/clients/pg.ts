@@ -34,8 +34,7 @@ export const pgClient: ClientAdapter = {
       inTransaction: isPool(client) ? false : inTransaction(client),
       query: async (text, params, name) => {
         const values = [...params]
-        return (await client.query(name === undefined ? { text, values } : { text, values, name }))
-          .rows
+        return (await client.query(name === undefined ? { text, values } : { text, values, name })).rows
       },
     }
   },

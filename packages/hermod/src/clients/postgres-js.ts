@@ -6,11 +6,7 @@ import type { ClientAdapter, Tx } from './client.ts'
 import { hasMethods } from './duck.ts'
 
 interface Sql {
-  unsafe(
-    text: string,
-    params: unknown[],
-    options: { prepare: boolean },
-  ): Promise<Record<string, unknown>[]>
+  unsafe(text: string, params: unknown[], options: { prepare: boolean }): Promise<Record<string, unknown>[]>
   typed: unknown
   begin?: unknown
   savepoint?: unknown
@@ -25,8 +21,7 @@ export const postgresJsClient: ClientAdapter = {
       inTransaction: inTransaction(sql),
       // Without `prepare` every call asks for the parameter types first: a second round trip.
       // Where prepared statements are switched off (PgBouncer), the connection's option wins.
-      query: async (text, params) =>
-        (await sql.unsafe(text, [...params], { prepare: true })).map(lowerCased),
+      query: async (text, params) => (await sql.unsafe(text, [...params], { prepare: true })).map(lowerCased),
     }
   },
 }

@@ -6,11 +6,7 @@ import type { ClientAdapter } from './client.ts'
 import { hasMethods, isObject } from './duck.ts'
 
 interface QueryRunner {
-  query(
-    text: string,
-    params: unknown[],
-    structured: true,
-  ): Promise<{ records?: Record<string, unknown>[] }>
+  query(text: string, params: unknown[], structured: true): Promise<{ records?: Record<string, unknown>[] }>
   startTransaction(): Promise<void>
   readonly isTransactionActive: boolean
 }

@@ -6,14 +6,7 @@ import { type Database, type PoolClient, type Row, select } from '../database.ts
 import { HermodError } from '../errors.ts'
 import { headersToText } from '../event-fields.ts'
 import { payloadToText } from '../payload.ts'
-import {
-  checkDecision,
-  type Decided,
-  type Decision,
-  decide,
-  type Made,
-  subscriptionNamed,
-} from './audit.ts'
+import { checkDecision, type Decided, type Decision, decide, type Made, subscriptionNamed } from './audit.ts'
 import { deliveryAt, type OpenState, refuseState } from './dead.ts'
 
 const CORRECTABLE: readonly OpenState[] = ['dead', 'unknown', 'retrying', 'pending']
@@ -53,9 +46,7 @@ export async function correct(
   await subscriptionNamed(db, subscription)
   const { lane, position: pos } = await deliveryAt(db, subscription, position)
   const command = { action: 'correct', subscription, lanes: [lane], by }
-  const result = await decide<{ state: string }>(db, command, (tx) =>
-    write(tx, subscription, lane, pos, changed),
-  )
+  const result = await decide<{ state: string }>(db, command, (tx) => write(tx, subscription, lane, pos, changed))
   const { requestId, repeated, state } = result
   return { requestId, repeated, state, position: BigInt(pos) }
 }
@@ -63,10 +54,8 @@ export async function correct(
 /** JSON texts, by the same rules as emit. */
 function checked(correction: Correction): Map<'payload' | 'headers', string> {
   const changed = new Map<'payload' | 'headers', string>()
-  if ('payload' in correction)
-    changed.set('payload', payloadToText(correction.payload, 'payload').text)
-  if (correction.headers !== undefined)
-    changed.set('headers', headersToText(correction.headers, 'headers') ?? '{}')
+  if ('payload' in correction) changed.set('payload', payloadToText(correction.payload, 'payload').text)
+  if (correction.headers !== undefined) changed.set('headers', headersToText(correction.headers, 'headers') ?? '{}')
   if (changed.size > 0) return changed
   throw new HermodError('HMD_OPTION_INVALID', 'correct: give payload, headers or both', {
     field: 'correction',

@@ -122,18 +122,15 @@ export async function deliveryAt(
   const pos = positionText(position)
   const [row] = await select(db, ONE, [subscription, pos])
   if (row === undefined) {
-    throw new HermodError(
-      'HMD_DELIVERY_UNKNOWN',
-      `${subscription} has no delivery row at position ${pos}`,
-      { details: { subscription, position: pos } },
-    )
+    throw new HermodError('HMD_DELIVERY_UNKNOWN', `${subscription} has no delivery row at position ${pos}`, {
+      details: { subscription, position: pos },
+    })
   }
   return { ...targetOf(row), state: row.state as string, eventId: row.event_id as string }
 }
 
 export function refuseState(state: string, allowed: readonly string[], what: string): void {
-  if (!allowed.includes(state))
-    throw stateError(`${what} is ${state} and cannot be`, state, allowed)
+  if (!allowed.includes(state)) throw stateError(`${what} is ${state} and cannot be`, state, allowed)
 }
 
 function stateError(says: string, state: string, allowed: readonly string[]): HermodError {

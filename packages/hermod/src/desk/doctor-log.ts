@@ -1,13 +1,6 @@
 /** What the doctor looks at in the log: nothing missing, room ahead, nobody forgotten. */
 import { type Database, type Row, select } from '../database.ts'
-import {
-  bad,
-  type DoctorOptions,
-  type Examination,
-  type Finding,
-  warn,
-  well,
-} from './doctor-finding.ts'
+import { bad, type DoctorOptions, type Examination, type Finding, warn, well } from './doctor-finding.ts'
 
 const KEPT_DAYS = 7
 
@@ -52,9 +45,7 @@ async function auditor(db: Database, { full = false }: DoctorOptions): Promise<F
   // A reader may look but not leave a mark; the next audit then reads a little more.
   const { step_id: step = null } = row
   if (step !== null) await select(db, 'select outbox.note_audited($1)', [step]).catch(() => {})
-  return well(
-    all ? 'every committed event is accounted for' : 'nothing missing since the last audit',
-  )
+  return well(all ? 'every committed event is accounted for' : 'nothing missing since the last audit')
 }
 
 async function partitions(db: Database): Promise<Finding> {
@@ -66,10 +57,7 @@ async function partitions(db: Database): Promise<Finding> {
   const short = rows.filter(({ free }) => Number(free) < 50_000)
   if (Number(spare?.rows ?? 0) > 0) {
     const says = `${spare?.rows} events lie in the default partition`
-    return warn(
-      says,
-      'Run a worker with upkeep: it adds partitions ahead; these rows stay where they are.',
-    )
+    return warn(says, 'Run a worker with upkeep: it adds partitions ahead; these rows stay where they are.')
   }
   if (short.length > 0) {
     const says = short.map(({ parent, free }) => `${parent} has room for ${free} rows`).join(', ')
@@ -87,8 +75,7 @@ async function unserved(db: Database): Promise<Finding> {
     const days = (Number(seconds) / 86_400).toFixed(1)
     return `${name}: nobody for ${days} days${size ? `, holding ${size}` : ''}`
   })
-  const fix =
-    'Start a worker that serves it, or delete it: delete from outbox.subscription where name = …'
+  const fix = 'Start a worker that serves it, or delete it: delete from outbox.subscription where name = …'
   return warn(says.join('; '), fix)
 }
 
@@ -98,18 +85,14 @@ async function held(db: Database): Promise<Finding> {
   const says = rows.map(({ name, mode, held_cause: cause, held_says: why, seconds }) =>
     cause === null ? `${name} is ${mode}` : `${name} is ${cause} for ${seconds} s: ${why}`,
   )
-  const fix =
-    'Repair the destination or its credentials (probes go on by themselves); resume what is paused.'
+  const fix = 'Repair the destination or its credentials (probes go on by themselves); resume what is paused.'
   return warn(says.join('; '), fix)
 }
 
 async function workers(db: Database): Promise<Finding> {
   const [row] = await select(db, WORKERS)
   if (row?.count === '0' && row.subscriptions !== '0') {
-    return warn(
-      'no worker has been seen for a minute',
-      'Start one: hermod work, or outbox.start().',
-    )
+    return warn('no worker has been seen for a minute', 'Start one: hermod work, or outbox.start().')
   }
   if (Number(row?.versions) > 1) {
     const fix = 'Finish the rollout; a worker with an older definition does not claim.'

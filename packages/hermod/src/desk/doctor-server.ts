@@ -99,8 +99,7 @@ async function connections(db: Database): Promise<Finding> {
   const pool = (db as { options?: { max?: number } }).options?.max
   const says = `${used} of ${max} connections in use${pool === undefined ? '' : `, this pool takes up to ${pool}`}`
   if (Number(used) + (pool ?? 0) <= Number(max) * 0.9) return well(says)
-  const fix =
-    'Raise max_connections, lower the pools, or put PgBouncer in transaction mode between.'
+  const fix = 'Raise max_connections, lower the pools, or put PgBouncer in transaction mode between.'
   return warn(says, `${fix} Wake-ups (LISTEN) then need listen: false or a direct connection.`)
 }
 
@@ -115,8 +114,7 @@ async function oldestTransaction(db: Database): Promise<Finding> {
 async function idleProducers(db: Database): Promise<Finding> {
   const { count, who } = await one(db, IDLE)
   if (count === '0') return well('no producer sits idle in its transaction')
-  const fix =
-    'Their events are not numbered until they commit. Set idle_in_transaction_session_timeout.'
+  const fix = 'Their events are not numbered until they commit. Set idle_in_transaction_session_timeout.'
   return warn(`emitted and then idle in transaction: ${who}`, fix)
 }
 

@@ -5,14 +5,7 @@
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { assertMigrated } from '../migrate.ts'
-import {
-  bad,
-  type Check,
-  type DoctorOptions,
-  type Examination,
-  type Finding,
-  well,
-} from './doctor-finding.ts'
+import { bad, type Check, type DoctorOptions, type Examination, type Finding, well } from './doctor-finding.ts'
 import { logChecks } from './doctor-log.ts'
 import { serverChecks } from './doctor-server.ts'
 
@@ -46,11 +39,7 @@ export async function doctor(db: Database, options: DoctorOptions = {}): Promise
   return { ok: checks.every(({ level }) => level !== 'fail'), checks }
 }
 
-async function examine(
-  { name, look }: Examination,
-  db: Database,
-  options: DoctorOptions,
-): Promise<Check> {
+async function examine({ name, look }: Examination, db: Database, options: DoctorOptions): Promise<Check> {
   const { level, says, fix } = await look(db, options).catch(unseen)
   return { name, ok: level === 'ok', level, says, ...(fix !== undefined && { fix }) }
 }
@@ -77,10 +66,7 @@ async function postgres(db: Database): Promise<Finding> {
 async function primary(db: Database): Promise<Finding> {
   const [row] = await select(db, 'select pg_is_in_recovery()::text as standby')
   return row?.standby === 'true'
-    ? bad(
-        'this server is a standby',
-        'Point DATABASE_URL at the primary (target_session_attrs=read-write).',
-      )
+    ? bad('this server is a standby', 'Point DATABASE_URL at the primary (target_session_attrs=read-write).')
     : well('this server is the primary')
 }
 

@@ -42,19 +42,12 @@ export interface Statement {
 /** The filter in one form, whatever the order of its fields. */
 export function filterText(filter: FindFilter): string {
   const entries = Object.entries(filter).filter(([, value]) => value !== undefined)
-  return JSON.stringify(entries.sort(), (_, value) =>
-    typeof value === 'bigint' ? String(value) : value,
-  )
+  return JSON.stringify(entries.sort(), (_, value) => (typeof value === 'bigint' ? String(value) : value))
 }
 
 const WITH_ROWS: readonly (State | undefined)[] = ['retrying', 'dead', 'unknown', 'discarded']
 
-export function driverOf(
-  filter: FindFilter,
-  after: string | undefined,
-  limit: number,
-  payload: boolean,
-): Statement {
+export function driverOf(filter: FindFilter, after: string | undefined, limit: number, payload: boolean): Statement {
   const params: Param[] = []
   const bind = (value: Param) => `$${params.push(value)}`
   const rows = bind(limit)
@@ -81,11 +74,7 @@ function pageOf(from: string, payload: boolean): string {
 }
 
 function fromScheduled(filter: FindFilter, bind: Bind, key: string | undefined, rows: string) {
-  const where = [
-    ...onEvent(filter, bind),
-    ...(key ? [`e.id < ${key}`] : []),
-    ...hears(filter, bind),
-  ]
+  const where = [...onEvent(filter, bind), ...(key ? [`e.id < ${key}`] : []), ...hears(filter, bind)]
   return `select e.id as key, null::bigint as pos, e.id as event_id, e.aggregate_type, e.aggregate_id, null::json as copy
     from outbox.scheduled c join outbox.event e on e.id = c.event_id ${whereOf(where)} order by e.id desc limit ${rows}`
 }
@@ -165,16 +154,12 @@ function inState({ state, subscription }: FindFilter, bind: Bind): string[] {
 /** Conditions on the event itself; `copied`: it may live on in its delivery row. */
 function onEvent(filter: FindFilter, bind: Bind, copied = false): string[] {
   const { type, aggregate, actor, text } = filter
-  const field = (name: string) =>
-    copied ? `coalesce(e.${name}, d.event ->> '${name}')` : `e.${name}`
-  const json = (name: string) =>
-    copied ? `coalesce(e.${name}, d.event -> '${name}')` : `e.${name}`
+  const field = (name: string) => (copied ? `coalesce(e.${name}, d.event ->> '${name}')` : `e.${name}`)
+  const json = (name: string) => (copied ? `coalesce(e.${name}, d.event -> '${name}')` : `e.${name}`)
   const where: string[] = []
   if (type !== undefined) where.push(`outbox.matches(array[${bind(type)}::text], ${field('type')})`)
   if (aggregate !== undefined) {
-    where.push(
-      `e.aggregate_type = ${bind(aggregate[0])} and e.aggregate_id = ${bind(String(aggregate[1]))}`,
-    )
+    where.push(`e.aggregate_type = ${bind(aggregate[0])} and e.aggregate_id = ${bind(String(aggregate[1]))}`)
   }
   if (actor !== undefined) where.push(`${json('headers')} ->> 'actor' = ${bind(actor)}`)
   if (text !== undefined) {

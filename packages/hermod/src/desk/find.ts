@@ -57,11 +57,7 @@ const BOUNDED = [
   'set local max_parallel_workers_per_gather = 0',
 ].join('; ')
 
-export async function find(
-  db: Database,
-  filter: FindFilter = {},
-  options: FindOptions = {},
-): Promise<FoundPage> {
+export async function find(db: Database, filter: FindFilter = {}, options: FindOptions = {}): Promise<FoundPage> {
   const { limit = 50, payload = false } = options
   refuseLimit(limit)
   const checked = checkFilter(filter)
@@ -75,10 +71,7 @@ export async function find(
 }
 
 /** Two seconds, then HMD_FIND_TIMEOUT. */
-export async function bounded<T>(
-  db: Database,
-  work: (client: PoolClient) => Promise<T>,
-): Promise<T> {
+export async function bounded<T>(db: Database, work: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await db.connect()
   try {
     await client.query(BOUNDED)
@@ -146,8 +139,7 @@ function instant(value: unknown, field: string): Date | undefined {
 }
 
 function refuseRange(since: Date | undefined, until: Date | undefined): void {
-  const rangeMs =
-    since === undefined ? Number.POSITIVE_INFINITY : (until?.getTime() ?? Date.now()) - +since
+  const rangeMs = since === undefined ? Number.POSITIVE_INFINITY : (until?.getTime() ?? Date.now()) - +since
   if (rangeMs <= textRangeMs) return
   throw new HermodError('HMD_FIND_RANGE', 'text needs since and until at most 24 hours apart', {
     field: since === undefined ? 'since' : 'until',

@@ -2,15 +2,7 @@
 import type { Row } from '../database.ts'
 import { time } from './audit.ts'
 
-export const healthWords = [
-  'ok',
-  'behind',
-  'unavailable',
-  'misconfigured',
-  'paused',
-  'disabled',
-  'dry-run',
-] as const
+export const healthWords = ['ok', 'behind', 'unavailable', 'misconfigured', 'paused', 'disabled', 'dry-run'] as const
 
 export type HealthWord = (typeof healthWords)[number]
 

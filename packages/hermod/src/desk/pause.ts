@@ -4,14 +4,7 @@
  */
 import { type Database, type PoolClient, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
-import {
-  checkDecision,
-  type Decided,
-  type Decision,
-  decide,
-  type Made,
-  subscriptionNamed,
-} from './audit.ts'
+import { checkDecision, type Decided, type Decision, decide, type Made, subscriptionNamed } from './audit.ts'
 
 export type Mode = 'live' | 'dry-run' | 'paused'
 
@@ -56,11 +49,7 @@ export function pause(db: Database, subscription: string, by: Decision): Promise
 }
 
 /** Back to what it was: a dry run that was paused goes on as a dry run. */
-export async function resume(
-  db: Database,
-  subscription: string,
-  by: Decision,
-): Promise<ModeResult> {
+export async function resume(db: Database, subscription: string, by: Decision): Promise<ModeResult> {
   const { mode } = await subscriptionNamed(db, subscription)
   if (mode !== 'paused' && by.requestId === undefined) throw notPaused(subscription, mode)
   const [was] = await select(db, BEFORE_PAUSE, [subscription])
@@ -86,18 +75,12 @@ export async function setMode(
   return decide<ModeResult>(db, command, (tx) => change(tx, subscription, mode, options))
 }
 
-async function change(
-  tx: PoolClient,
-  subscription: string,
-  mode: Mode,
-  options: ModeOptions,
-): Promise<Made> {
+async function change(tx: PoolClient, subscription: string, mode: Mode, options: ModeOptions): Promise<Made> {
   const now = await subscriptionNamed(tx, subscription)
   const before = now.mode as Mode
   const ends = mode === 'live' && (before === 'dry-run' || now.rehearsed === 'true')
   if (ends && options.from === undefined) throw askFrom(subscription)
-  if (before !== mode && (before === 'dry-run' || mode === 'dry-run' || ends))
-    await select(tx, VOID, [subscription])
+  if (before !== mode && (before === 'dry-run' || mode === 'dry-run' || ends)) await select(tx, VOID, [subscription])
   const skipped = ends && options.from === 'now' ? await skip(tx, subscription) : 0
   if (ends) await select(tx, FORGET_SHADOW, [subscription])
   await select(tx, MODE, [subscription, mode, options.reason ?? null, options.actor])

@@ -5,22 +5,8 @@
  */
 import { type Database, type PoolClient, type Row, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
-import {
-  checkDecision,
-  type Decided,
-  type Decision,
-  decide,
-  type Made,
-  subscriptionNamed,
-} from './audit.ts'
-import {
-  type DeliveryFilter,
-  deliveryAt,
-  type OpenState,
-  refuseState,
-  type Targets,
-  targets,
-} from './dead.ts'
+import { checkDecision, type Decided, type Decision, decide, type Made, subscriptionNamed } from './audit.ts'
+import { type DeliveryFilter, deliveryAt, type OpenState, refuseState, type Targets, targets } from './dead.ts'
 
 const DECIDE = `select array_to_json(done)::text as done, array_to_json(superseded)::text as superseded
   from outbox.decide($1, $2, $3::smallint[], $4::bigint[], $5::text[], $6, $7)`
@@ -90,11 +76,7 @@ interface Counts {
 }
 
 /** What retry and discard have in common: find, lock, look again, act, record. */
-export async function actOn(
-  db: Database,
-  subscription: string,
-  act: Act,
-): Promise<Counts & Decided> {
+export async function actOn(db: Database, subscription: string, act: Act): Promise<Counts & Decided> {
   await subscriptionNamed(db, subscription)
   const single = typeof act.which !== 'object'
   const found = single ? await one(db, subscription, act) : await many(db, subscription, act)

@@ -24,11 +24,7 @@ export async function installRoles(
   }
   await transaction(db, async (client) => {
     for (const role of roleNames) await createMissing(client, `${prefix}_${role}`)
-    await select(
-      client,
-      'insert into outbox.grantee (prefix) values ($1) on conflict (prefix) do nothing',
-      [prefix],
-    )
+    await select(client, 'insert into outbox.grantee (prefix) values ($1) on conflict (prefix) do nothing', [prefix])
     await select(client, 'select outbox.apply_grants()')
   })
   const name = (role: RoleName) => `${prefix}_${role}`

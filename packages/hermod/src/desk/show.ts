@@ -110,9 +110,7 @@ export async function show(
   return bounded(db, async (client) => {
     const id = await idOf(client, which)
     if (id === undefined) return undefined
-    const row =
-      (await select(client, EVENT, [id, payload]))[0] ??
-      (await select(client, COPY, [id, payload]))[0]
+    const row = (await select(client, EVENT, [id, payload]))[0] ?? (await select(client, COPY, [id, payload]))[0]
     return row === undefined ? undefined : story(client, row, payload)
   })
 }
@@ -139,13 +137,7 @@ async function story(client: PoolClient, row: Row, payload: boolean): Promise<Ev
   const near =
     row.lane == null
       ? []
-      : await select(client, NEIGHBOURS, [
-          pos,
-          row.lane,
-          row.hash ?? null,
-          type ?? null,
-          aggregateId ?? null,
-        ])
+      : await select(client, NEIGHBOURS, [pos, row.lane, row.hash ?? null, type ?? null, aggregateId ?? null])
   return {
     ...eventOf(row),
     ...(payload && { payload: parsed(row.payload) }),
@@ -153,7 +145,8 @@ async function story(client: PoolClient, row: Row, payload: boolean): Promise<Ev
     attempts: attempts.map(attemptOf),
     audit: audit.map(auditRow),
     neighbours: near.map((one) => ({
-      ...{ position: BigInt(one.pos as string), id: BigInt(one.id as string) },
+      position: BigInt(one.pos as string),
+      id: BigInt(one.id as string),
       type: one.type as string,
     })),
   }

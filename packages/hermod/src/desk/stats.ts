@@ -130,12 +130,7 @@ async function readPart(client: PoolClient, name: PartName, timeoutMs: number): 
   }
 }
 
-function assemble(
-  now: Row,
-  base: readonly Row[],
-  parts: Record<PartName, Part>,
-  behindMs: number,
-): Stats {
+function assemble(now: Row, base: readonly Row[], parts: Record<PartName, Part>, behindMs: number): Stats {
   const at = new Date(now.at as string)
   const [first] = parts.unnumbered.rows.values()
   const head = BigInt(now.head ?? 0)
@@ -170,10 +165,15 @@ function subscriptionStats(
     [negative(waitingPending)],
   )
   return {
-    ...{ name, sink: row.sink ?? null, mode: row.mode as SubscriptionStats['mode'], workers },
+    name,
+    sink: row.sink ?? null,
+    mode: row.mode as SubscriptionStats['mode'],
+    workers,
     health: healthOf({ row, at, oldestPendingAgeMs, behindMs, workers, pending }),
     breaker: breakerOf(row),
-    ...{ cursor: big(lag?.cursor_pos), pending, oldestPendingAgeMs },
+    cursor: big(lag?.cursor_pos),
+    pending,
+    oldestPendingAgeMs,
     pendingEstimated: lag?.estimated === 'true',
     scheduled: count('scheduled', 'scheduled'),
     processing: sum([processing, count('rows', 'sending')]),

@@ -29,16 +29,10 @@ const platforms: Record<string, string> = {
 }
 
 /** The programs of the wanted major version (`'18'`), or of whichever version is installed. */
-export async function findBinaries(
-  version: string | undefined,
-  account: Account | undefined,
-): Promise<Binaries> {
+export async function findBinaries(version: string | undefined, account: Account | undefined): Promise<Binaries> {
   const installed = await findInstalled(version)
-  const root = (await usableInPlace(installed.root, account))
-    ? installed.root
-    : await copyOnce(installed, account)
-  const program = (name: string) =>
-    join(root, 'native', 'bin', process.platform === 'win32' ? `${name}.exe` : name)
+  const root = (await usableInPlace(installed.root, account)) ? installed.root : await copyOnce(installed, account)
+  const program = (name: string) => join(root, 'native', 'bin', process.platform === 'win32' ? `${name}.exe` : name)
   return {
     version: installed.version,
     major: Number.parseInt(installed.version, 10),

@@ -4,18 +4,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import {
-  appendFile,
-  chmod,
-  chown,
-  cp,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  rm,
-  writeFile,
-} from 'node:fs/promises'
+import { appendFile, chmod, chown, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { type Account, canReach } from './account.ts'
@@ -40,10 +29,7 @@ const base: Settings = {
 const fast: Settings = { fsync: 'off', full_page_writes: 'off' }
 
 /** An empty directory owned by the account: `wanted`, or a new temporary one. */
-export async function makeDirectory(
-  wanted: string | undefined,
-  account: Account | undefined,
-): Promise<string> {
+export async function makeDirectory(wanted: string | undefined, account: Account | undefined): Promise<string> {
   const path = wanted === undefined ? await temporary(account) : persistent(wanted, account)
   await mkdir(path, { recursive: true })
   if (!existsSync(join(path, 'PG_VERSION'))) await ownDirectory(path, account)
@@ -75,11 +61,7 @@ async function ownDirectory(path: string, account: Account | undefined): Promise
   if (account) await chown(path, account.uid, account.gid)
 }
 
-export async function initialize(
-  dataDir: string,
-  binaries: Binaries,
-  account: Account | undefined,
-): Promise<void> {
+export async function initialize(dataDir: string, binaries: Binaries, account: Account | undefined): Promise<void> {
   const { code, output } = await runInitdb(dataDir, binaries, account)
   if (code !== 0) {
     throw new EmbeddedError('HMD_EMBEDDED_INITDB', `initdb failed in ${dataDir}:\n${output}`)
@@ -88,8 +70,7 @@ export async function initialize(
 }
 
 function runInitdb(dataDir: string, binaries: Binaries, account: Account | undefined) {
-  const locale =
-    binaries.major >= 17 ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : []
+  const locale = binaries.major >= 17 ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : []
   const args = ['-D', dataDir, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C']
   const child = spawn(binaries.initdb, [...args, ...locale, '--no-sync'], spawnOptions(account))
   return new Promise<{ code: number | null; output: string }>((resolve, reject) => {
@@ -117,10 +98,7 @@ export function spawnOptions(account: Account | undefined) {
 }
 
 /** In a file and not on the command line, so that ALTER SYSTEM still has the last word. */
-export async function writeSettings(
-  dataDir: string,
-  options: { durable: boolean; settings: Settings },
-): Promise<void> {
+export async function writeSettings(dataDir: string, options: { durable: boolean; settings: Settings }): Promise<void> {
   const all = { ...base, ...(options.durable ? {} : fast), ...options.settings }
   const lines = Object.entries(all).map(([name, value]) => `${name} = '${quote(value)}'\n`)
   await writeFile(join(dataDir, 'hermod.conf'), lines.join(''))
@@ -137,9 +115,7 @@ export async function copyDirectory(
   account: Account | undefined,
   primaryUrl: string | undefined,
 ): Promise<void> {
-  const skipped = new Set(
-    ['postmaster.pid', 'postgres.log', 'hermod.owner'].map((f) => join(from, f)),
-  )
+  const skipped = new Set(['postmaster.pid', 'postgres.log', 'hermod.owner'].map((f) => join(from, f)))
   await cp(from, to, { recursive: true, filter: (path) => !skipped.has(path) })
   if (primaryUrl !== undefined) await followPrimary(to, primaryUrl)
   await ownTree(to, account)

@@ -152,8 +152,7 @@ function cluster(server: Server, dataDir: string, version: string, port: number)
     get running() {
       return server.pid !== undefined
     },
-    url: (database = 'postgres') =>
-      `postgres://postgres@127.0.0.1:${port}/${encodeURIComponent(database)}`,
+    url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${encodeURIComponent(database)}`,
     start: () => server.start(port),
     stop: (mode: StopMode = 'fast') => server.stop(mode),
     keep: () => server.keep(),

@@ -118,10 +118,7 @@ export class Server {
     child.ref()
     const exited = once(child, 'exit')
     await this.#signal(child, mode)
-    const done = await Promise.race([
-      exited.then(() => true),
-      pause(limitMs, false, { ref: false }),
-    ])
+    const done = await Promise.race([exited.then(() => true), pause(limitMs, false, { ref: false })])
     if (done) return
     throw new EmbeddedError(
       'HMD_EMBEDDED_STOP',

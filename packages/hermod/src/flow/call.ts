@@ -31,11 +31,7 @@ export interface CallOptions {
   /** The destination took the call as a task: waits for its end. Undefined: nobody waits any more. */
   parked?(handle: string, entries: readonly Entry[]): Promise<Outcome | undefined>
   /** Told after each call to the sink. */
-  called?(
-    events: readonly Entry[],
-    outcomes: readonly (Outcome | undefined)[],
-    durationMs: number,
-  ): void
+  called?(events: readonly Entry[], outcomes: readonly (Outcome | undefined)[], durationMs: number): void
 }
 
 /** One call under its deadline. Undefined outcomes: it was aborted, nothing is known or spent. */
@@ -130,10 +126,7 @@ function doubtful(outcome: Outcome): Outcome {
 export const OVERDUE = Symbol('overdue')
 
 /** Waits for the sink, but not for one that ignores its signal. */
-export async function settled<T>(
-  promise: Promise<T>,
-  signal: AbortSignal,
-): Promise<T | typeof OVERDUE> {
+export async function settled<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | typeof OVERDUE> {
   let timer: NodeJS.Timeout | undefined
   const abandoned = new Promise<typeof OVERDUE>((resolve) => {
     const wait = () => {

@@ -120,8 +120,7 @@ export async function readOf(
   if (newest > kinds.size) await learnKinds(db, kinds)
   return lanes.map(({ lane, after }) => {
     const mine = rows.filter((row) => row[0] === String(lane))
-    const entries = (row: (string | null)[] | undefined) =>
-      entriesOf(row, lane, kinds, definitions, listens)
+    const entries = (row: (string | null)[] | undefined) => entriesOf(row, lane, kinds, definitions, listens)
     const fresh = mine.find((row) => row[1] === 'f')
     const due = mine.find((row) => row[1] === 't')
     return laneRead(lane, after, fresh?.[2], entries(fresh), entries(due).kept)
@@ -134,10 +133,7 @@ const FIELD = '\x1f'
 
 /** Codes are given in turn and never change: a higher one than we know is new. */
 async function learnKinds(db: Database, kinds: Kinds): Promise<void> {
-  for (const row of await select(
-    db,
-    'select code::text, type, aggregate_type from outbox.kind where code > 0',
-  )) {
+  for (const row of await select(db, 'select code::text, type, aggregate_type from outbox.kind where code > 0')) {
     kinds.set(row.code as string, [row.type as string, row.aggregate_type as string])
   }
 }

@@ -3,14 +3,7 @@
  * what the sink asks to split, and keeps back the followers of an event that failed.
  */
 import type { ResolvedSubscription } from '../options.ts'
-import {
-  type Capabilities,
-  type Outcome,
-  rejected,
-  type Sink,
-  superseded,
-  unavailable,
-} from '../sinks/sink.ts'
+import { type Capabilities, type Outcome, rejected, type Sink, superseded, unavailable } from '../sinks/sink.ts'
 import { type CallOptions, call, OVERDUE, settled } from './call.ts'
 import type { Entry } from './claim.ts'
 import { Result } from './result.ts'
@@ -55,8 +48,7 @@ function coalesce(entries: readonly Entry[], result: Result): Entry[] {
   for (const entry of entries) {
     const key = aggregateKey(entry)
     const other = newest.get(key)
-    const [keep, drop] =
-      other && other.event.position > entry.event.position ? [other, entry] : [entry, other]
+    const [keep, drop] = other && other.event.position > entry.event.position ? [other, entry] : [entry, other]
     if (drop !== undefined) result.set(drop, superseded())
     newest.delete(key)
     newest.set(key, keep)
@@ -65,11 +57,7 @@ function coalesce(entries: readonly Entry[], result: Result): Entry[] {
 }
 
 /** Local checks: a problem is `rejected` without a call. */
-function validate(
-  subscription: ResolvedSubscription,
-  entries: readonly Entry[],
-  result: Result,
-): readonly Entry[] {
+function validate(subscription: ResolvedSubscription, entries: readonly Entry[], result: Result): readonly Entry[] {
   const { sink } = subscription
   if (sink.validate === undefined) return entries
   const held = new Set<string>()
@@ -194,10 +182,7 @@ async function sendAll(
 }
 
 /** Within the sink's limits by count and by bytes. */
-function* chunks(
-  entries: readonly Entry[],
-  { sink, batch }: ResolvedSubscription,
-): Generator<Entry[]> {
+function* chunks(entries: readonly Entry[], { sink, batch }: ResolvedSubscription): Generator<Entry[]> {
   const limits: Partial<Capabilities> = sink.capabilities ?? {}
   const itemsMax = Math.min(limits.itemsMax ?? batch.count, Math.max(batch.count, 1))
   const bytesMax = limits.bytesMax ?? Number.POSITIVE_INFINITY
@@ -241,10 +226,8 @@ async function send(
   for (const [index, entry] of going.entries()) {
     const outcome = outcomes[index]
     // Not applied because of the one before it, which is dead: its own turn comes, nothing is spent.
-    if (outcome?.outcome === 'retry' && refused.has(aggregateKey(entry)))
-      failed.add(aggregateKey(entry))
-    if (outcome?.outcome === 'rejected' && waitsInLine(subscription))
-      refused.add(aggregateKey(entry))
+    if (outcome?.outcome === 'retry' && refused.has(aggregateKey(entry))) failed.add(aggregateKey(entry))
+    if (outcome?.outcome === 'rejected' && waitsInLine(subscription)) refused.add(aggregateKey(entry))
     if (outcome?.outcome === 'split' && going.length > 1) again.push(entry)
     else if (outcome !== undefined) record(subscription, entry, alone(outcome), failed, result)
   }
@@ -279,18 +262,10 @@ function record(
 }
 
 function isAway(outcome: Outcome | undefined): boolean {
-  return (
-    outcome === undefined ||
-    outcome.outcome === 'unavailable' ||
-    outcome.outcome === 'misconfigured'
-  )
+  return outcome === undefined || outcome.outcome === 'unavailable' || outcome.outcome === 'misconfigured'
 }
 
-function noteSingle(
-  entries: readonly Entry[],
-  outcome: Outcome | undefined,
-  halving: Halving,
-): void {
+function noteSingle(entries: readonly Entry[], outcome: Outcome | undefined, halving: Halving): void {
   if (entries.length !== 1) return
   halving.singles = outcome?.outcome === 'retry' ? halving.singles + 1 : 0
   if (halving.singles >= brokenRow) halving.broken = outcome

@@ -67,8 +67,7 @@ export class Waiting {
 
   /** Checked now: what is refused never reaches the database. */
   add(events: NewEvent | readonly NewEvent[]): void {
-    if (this.#closed)
-      throw new HermodError('HMD_EMIT_OUTSIDE_TRANSACTION', 'this transaction has ended')
+    if (this.#closed) throw new HermodError('HMD_EMIT_OUTSIDE_TRANSACTION', 'this transaction has ended')
     for (const event of checked(events, this.#options)) this.#events.push(event)
   }
 
@@ -107,10 +106,7 @@ function isAlone(events: readonly PreparedEvent[]): boolean {
   return events.length === 1 && events[0]?.key === null
 }
 
-function checked(
-  events: NewEvent | readonly NewEvent[],
-  { known, nowMs, listener }: EmitOptions,
-): PreparedEvent[] {
+function checked(events: NewEvent | readonly NewEvent[], { known, nowMs, listener }: EmitOptions): PreparedEvent[] {
   const prepared = prepareEvents(events, known, nowMs)
   for (const event of prepared) if (event.bytes > payloadBytesWarn) warnLarge(event, listener)
   return prepared
@@ -141,10 +137,7 @@ function parameters(events: readonly PreparedEvent[]): (string | null)[] {
   ]
 }
 
-function list(
-  events: readonly PreparedEvent[],
-  pick: (event: PreparedEvent) => string | null,
-): string {
+function list(events: readonly PreparedEvent[], pick: (event: PreparedEvent) => string | null): string {
   return events.map((event) => pick(event) ?? '').join(between)
 }
 
@@ -171,10 +164,7 @@ export async function lock(
 ): Promise<void> {
   const tx = asTx(client)
   if (aggregates.length > lockMax) {
-    throw new HermodError(
-      'HMD_LOCK_LIMIT',
-      `${aggregates.length} aggregates, at most ${lockMax} at once`,
-    )
+    throw new HermodError('HMD_LOCK_LIMIT', `${aggregates.length} aggregates, at most ${lockMax} at once`)
   }
   const named = prepareEvents(aggregates.map((aggregate) => ({ type: 'lock.taken', aggregate })))
   const [before] = await query(tx, `select current_setting('lock_timeout') as value`, [])
@@ -195,24 +185,14 @@ function lockTimeout(cause: unknown, waitMs: number): HermodError {
 
 /** 55P03, also inside a client library's wrapper. */
 function isLockTimeout(error: unknown): boolean {
-  for (
-    let link = error as { code?: unknown; cause?: unknown } | undefined, n = 0;
-    link && n < 5;
-    n++
-  ) {
-    if (link.code === '55P03' || (link as { meta?: { code?: string } }).meta?.code === '55P03')
-      return true
+  for (let link = error as { code?: unknown; cause?: unknown } | undefined, n = 0; link && n < 5; n++) {
+    if (link.code === '55P03' || (link as { meta?: { code?: string } }).meta?.code === '55P03') return true
     link = link.cause as typeof link
   }
   return false
 }
 
-async function query(
-  tx: Tx,
-  text: string,
-  params: readonly (string | null)[],
-  name: string | undefined = undefined,
-) {
+async function query(tx: Tx, text: string, params: readonly (string | null)[], name: string | undefined = undefined) {
   try {
     return await (name === undefined ? tx.query(text, params) : tx.query(text, params, name))
   } catch (error) {

@@ -28,12 +28,7 @@ export async function hold(
   await select(db, HOLD, [subscription, cause, says, afterMs, probeCapMs, prober])
 }
 
-export async function probe(
-  db: Database,
-  subscription: string,
-  owner: string,
-  callMs: number,
-): Promise<boolean> {
+export async function probe(db: Database, subscription: string, owner: string, callMs: number): Promise<boolean> {
   const [row] = await select(db, PROBE, [subscription, owner, callMs])
   return row?.won === 'true'
 }

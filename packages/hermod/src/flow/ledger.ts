@@ -49,18 +49,8 @@ export async function sending(
   note: object | undefined,
 ): Promise<void> {
   const text = note === undefined ? null : JSON.stringify(note)
-  const [row] = await select(db, SENDING, [
-    subscription,
-    owner,
-    lane.lane,
-    String(lane.fence),
-    String(position),
-    text,
-  ])
+  const [row] = await select(db, SENDING, [subscription, owner, lane.lane, String(lane.fence), String(position), text])
   if (row?.mine !== 'true') {
-    throw new HermodError(
-      'HMD_LEASE_LOST',
-      `position ${position} of ${subscription} belongs to another worker now`,
-    )
+    throw new HermodError('HMD_LEASE_LOST', `position ${position} of ${subscription} belongs to another worker now`)
   }
 }

@@ -34,18 +34,16 @@ export async function park(
   if (lanes.length === 0) return new Set()
   const text = lanes.map((lane) => ({
     ...lane,
-    ...{ fence: String(lane.fence), from: String(lane.from), to: String(lane.to) },
+    fence: String(lane.fence),
+    from: String(lane.from),
+    to: String(lane.to),
   }))
   const rows = await select(db, PARK, [subscription, owner, handle, JSON.stringify(text)])
   return new Set(rows.map((row) => Number(row.lane)))
 }
 
 /** What former owners of these lanes left parked, unless it is void. */
-export async function parked(
-  db: Database,
-  subscription: string,
-  lanes: readonly number[],
-): Promise<FoundParked[]> {
+export async function parked(db: Database, subscription: string, lanes: readonly number[]): Promise<FoundParked[]> {
   const rows = await select(db, PARKED, [subscription, lanes])
   return rows.map((row) => ({
     lane: Number(row.lane),

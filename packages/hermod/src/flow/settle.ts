@@ -63,8 +63,18 @@ export function settlement(
   const to = stop === undefined ? lane.through : stop.event.position - 1n
   const { lane: number, fence, from } = lane
   const result: Settlement = {
-    ...{ lane: number, fence, from, to, sent: 0, delivered: 0, superseded: 0, failed: 0 },
-    ...{ rows: [], held: [], done: [], beyond: [] },
+    lane: number,
+    fence,
+    from,
+    to,
+    sent: 0,
+    delivered: 0,
+    superseded: 0,
+    failed: 0,
+    rows: [],
+    held: [],
+    done: [],
+    beyond: [],
   }
   const held = new Map<string, Entry>()
   for (const entry of lane.fresh) {
@@ -82,11 +92,7 @@ function waits(outcome: Outcome | 'passed' | undefined): boolean {
   return outcome === undefined || (outcome !== 'passed' && WAITING.has(outcome.outcome))
 }
 
-function addBeyond(
-  result: Settlement,
-  entry: Entry,
-  outcome: Outcome | 'passed' | undefined,
-): void {
+function addBeyond(result: Settlement, entry: Entry, outcome: Outcome | 'passed' | undefined): void {
   if (outcome === undefined || outcome === 'passed') return
   if (outcome.outcome === 'delivered' || outcome.outcome === 'superseded') {
     result.beyond.push(entry.event.position)
@@ -128,8 +134,7 @@ function addDue(
 ): void {
   if (outcome === 'passed' || outcome === undefined) return
   if (WAITING.has(outcome.outcome)) {
-    if (subscription.ledger)
-      result.rows.push(ledgerRow(subscription, entry, outcome, 'pending', entry.attempts))
+    if (subscription.ledger) result.rows.push(ledgerRow(subscription, entry, outcome, 'pending', entry.attempts))
     return
   }
   result.sent++
@@ -139,8 +144,7 @@ function addDue(
     return
   }
   countSuccess(result, outcome)
-  if (subscription.ledger)
-    result.rows.push(ledgerRow(subscription, entry, outcome, 'delivered', entry.attempts + 1))
+  if (subscription.ledger) result.rows.push(ledgerRow(subscription, entry, outcome, 'delivered', entry.attempts + 1))
   else result.done.push(doneRow(entry))
 }
 
@@ -153,23 +157,16 @@ function countSuccess(result: Settlement, outcome: Outcome): void {
   else result.superseded++
 }
 
-function failedRow(
-  subscription: ResolvedSubscription,
-  entry: Entry,
-  outcome: Outcome,
-  delayOf: DelayOf,
-): object {
+function failedRow(subscription: ResolvedSubscription, entry: Entry, outcome: Outcome, delayOf: DelayOf): object {
   const attempts = entry.attempts + 1
   const exhausted = attempts >= subscription.retry.attemptsMax
   const state =
-    outcome.outcome === 'unknown'
-      ? 'unknown'
-      : outcome.outcome === 'rejected' || exhausted
-        ? 'dead'
-        : 'retrying'
+    outcome.outcome === 'unknown' ? 'unknown' : outcome.outcome === 'rejected' || exhausted ? 'dead' : 'retrying'
   return {
     ...rowKey(entry),
-    ...{ state, attempts, attempts_max: subscription.retry.attemptsMax },
+    state,
+    attempts,
+    attempts_max: subscription.retry.attemptsMax,
     after_ms: delayOf(attempts, outcome.afterMs),
     ...failure(subscription, outcome),
   }
@@ -182,8 +179,7 @@ function ledgerRow(
   state: 'pending' | 'delivered',
   attempts: number,
 ): object {
-  const receipt =
-    state === 'delivered' ? { receipt: outcome.receipt ?? null, message: outcome.message } : null
+  const receipt = state === 'delivered' ? { receipt: outcome.receipt ?? null, message: outcome.message } : null
   const attempts_max = subscription.retry.attemptsMax
   return { ...rowKey(entry), state, attempts, attempts_max, after_ms: 0, receipt }
 }
@@ -251,7 +247,11 @@ export function batchText({ lanes, call }: SettledBatch): string {
 export function text(lane: Settlement): object {
   const some = (rows: object[]) => (rows.length > 0 ? rows : undefined)
   return {
-    ...{ fence: String(lane.fence), from: String(lane.from), to: String(lane.to) },
-    ...{ rows: some(lane.rows), held: some(lane.held), done: some(lane.done) },
+    fence: String(lane.fence),
+    from: String(lane.from),
+    to: String(lane.to),
+    rows: some(lane.rows),
+    held: some(lane.held),
+    done: some(lane.done),
   }
 }

@@ -32,30 +32,14 @@ export async function subscribe(db: Database, subscription: ResolvedSubscription
 
 /** What a revision stands for. Where it starts and in which mode are decided once, at install. */
 function definition(subscription: ResolvedSubscription): object {
-  const {
-    types,
-    aggregates,
-    order,
-    coalesce,
-    retry,
-    batch,
-    lanes,
-    priority,
-    rate,
-    callMs,
-    onDead,
-    sink,
-  } = subscription
+  const { types, aggregates, order, coalesce, retry, batch, lanes, priority, rate, callMs, onDead, sink } = subscription
   const policy = { order, coalesce, retry, batch, lanes, priority, rate, callMs, onDead }
   const load = subscription.loads === 'all' ? subscription.load !== undefined : 'references'
   return { types, aggregates, sink: sink.name, load, ...policy }
 }
 
 /** Null = the head at the moment of installation. */
-async function startPosition(
-  db: Database,
-  from: ResolvedSubscription['from'],
-): Promise<string | null> {
+async function startPosition(db: Database, from: ResolvedSubscription['from']): Promise<string | null> {
   if (from === 'now') return null
   if (from === 'beginning') return '0'
   if ('position' in from) return String(from.position)

@@ -20,11 +20,7 @@ export interface BackfillResult {
   readonly verification: Compared
 }
 
-export async function backfill(
-  run: Run,
-  index: DeclaredIndex,
-  context: RebuildContext,
-): Promise<BackfillResult> {
+export async function backfill(run: Run, index: DeclaredIndex, context: RebuildContext): Promise<BackfillResult> {
   const { name, engine, definition, subscription } = index
   if (run.progress.from == null) {
     await engineCall(run, index, (call) => engine.ensureIndex(name, definition, call))
@@ -43,13 +39,14 @@ export async function backfill(
   }
   await run.note({}, 'verify')
   const looking = lookingOf(run, index, undefined)
-  const verification = await Comparison.with(
-    { ...looking, tell: async () => run.look() },
-    (comparison) => comparison.all(),
+  const verification = await Comparison.with({ ...looking, tell: async () => run.look() }, (comparison) =>
+    comparison.all(),
   )
   const { done, rejected, rejections } = run.progress
   return {
-    ...{ documents: done ?? 0, rejected: Number(rejected ?? 0), rejections: rejections ?? [] },
+    documents: done ?? 0,
+    rejected: Number(rejected ?? 0),
+    rejections: rejections ?? [],
     verification,
   }
 }

@@ -56,8 +56,7 @@ const TABLES = `
   create temporary table hermod_open (id text collate "C", source text, indexed text, version text) on commit preserve rows;
   create temporary table hermod_found (id text collate "C", kind text) on commit preserve rows`
 const DROP = 'drop table if exists hermod_source, hermod_indexed, hermod_open, hermod_found'
-const ADD_SOURCE =
-  'insert into hermod_source select * from unnest($1::text[], $2::text[]) as u(id, hash)'
+const ADD_SOURCE = 'insert into hermod_source select * from unnest($1::text[], $2::text[]) as u(id, hash)'
 const ADD_INDEXED =
   'insert into hermod_indexed select * from unnest($1::text[], $2::text[], $3::text[]) as u(id, hash, version)'
 const DIFFERENT = `select coalesce(s.id, i.id) as id, s.hash as source, i.hash as indexed, i.version
@@ -118,10 +117,7 @@ export class Comparison {
     const { documents } = await this.#scan({ limit: Math.min(count, scanRows) })
     const all = [...new Set([...ids, ...documents.map(({ id }) => id)])]
     // Unlike everything known: the second look decides about each.
-    await this.#sql(
-      `insert into hermod_open select u.id, '', '', '' from unnest($1::text[]) as u(id)`,
-      [all],
-    )
+    await this.#sql(`insert into hermod_open select u.id, '', '', '' from unnest($1::text[]) as u(id)`, [all])
     await this.#settleOpen(true)
     await this.#again(Number.MAX_SAFE_INTEGER)
     return this.#result({ source: ids.length, indexed: documents.length })
@@ -129,10 +125,7 @@ export class Comparison {
 
   /** Ids that differ, a page at a time. */
   async found(after = '', limit = 1_000): Promise<{ id: string; kind: Difference }[]> {
-    const rows = await this.#sql(
-      'select id, kind from hermod_found where id > $1 order by id limit $2',
-      [after, limit],
-    )
+    const rows = await this.#sql('select id, kind from hermod_found where id > $1 order by id limit $2', [after, limit])
     return rows as { id: string; kind: Difference }[]
   }
 
@@ -204,10 +197,10 @@ export class Comparison {
   async #settleOpen(first: boolean): Promise<void> {
     let after = ''
     for (;;) {
-      const open = await this.#sql(
-        'select id, source, indexed from hermod_open where id > $1 order by id limit $2',
-        [after, againRows],
-      )
+      const open = await this.#sql('select id, source, indexed from hermod_open where id > $1 order by id limit $2', [
+        after,
+        againRows,
+      ])
       const last = open.at(-1)
       if (last === undefined) return
       after = last.id as string
@@ -234,9 +227,7 @@ export class Comparison {
         found.set(id, kindOf(now))
       } else moved.push([id, now.source, now.indexed])
     }
-    await this.#sql('delete from hermod_open where id = any ($1::text[])', [
-      [...equal, ...found.keys()],
-    ])
+    await this.#sql('delete from hermod_open where id = any ($1::text[])', [[...equal, ...found.keys()]])
     await this.#sql('insert into hermod_found select * from unnest($1::text[], $2::text[])', [
       [...found.keys()],
       [...found.values()],
@@ -256,9 +247,7 @@ export class Comparison {
     const work = async () => {
       for (const id of left) {
         this.#on.look()
-        const stored = await call((options) =>
-          index.engine.get(index.name, id, { ...options, ...at }),
-        )
+        const stored = await call((options) => index.engine.get(index.name, id, { ...options, ...at }))
         if (stored !== undefined) hashes.set(id, stored.hash)
       }
     }
@@ -283,7 +272,9 @@ export class Comparison {
       missing: Number(of('missing')?.n ?? 0),
       orphaned: Number(of('orphaned')?.n ?? 0),
       stale: Number(of('stale')?.n ?? 0),
-      ...{ moving: Number(open?.n), refused: this.#refused, examples },
+      moving: Number(open?.n),
+      refused: this.#refused,
+      examples,
     }
   }
 
@@ -309,13 +300,7 @@ export class Comparison {
   }
 }
 
-function kindOf({
-  source,
-  indexed,
-}: {
-  source: string | null
-  indexed: string | null
-}): Difference {
+function kindOf({ source, indexed }: { source: string | null; indexed: string | null }): Difference {
   if (indexed === null) return 'missing'
   return source === null ? 'orphaned' : 'stale'
 }

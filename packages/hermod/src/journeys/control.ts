@@ -20,12 +20,7 @@ export type JourneyVerb = keyof typeof VERBS
 
 export type ControlResult = Journey & Decided
 
-export async function control(
-  db: Database,
-  verb: JourneyVerb,
-  id: bigint,
-  given: Decision,
-): Promise<ControlResult> {
+export async function control(db: Database, verb: JourneyVerb, id: bigint, given: Decision): Promise<ControlResult> {
   const by = checkDecision(given)
   const { kind, subject } = await journeyNamed(db, id)
   const { want, allowed } = VERBS[verb]

@@ -22,11 +22,7 @@ import { checkDefinition } from '../sinks/search/check-definition.ts'
 import type { IndexDefinition } from '../sinks/search/definition.ts'
 import type { EnsuredIndex, SearchEngine } from '../sinks/search/engine.ts'
 import { type SearchSink, type SearchSinkOptions, searchSink } from '../sinks/search/sink.ts'
-import {
-  type Load,
-  type ResolvedSubscription,
-  subscriptionNameProblem,
-} from '../subscription-options.ts'
+import { type Load, type ResolvedSubscription, subscriptionNameProblem } from '../subscription-options.ts'
 import { type IndexSource, loadFrom } from './source.ts'
 
 /** Every so often, or once a day at this time (UTC). */
@@ -59,9 +55,7 @@ export interface IndexOptions {
 const TIME = /^([01]\d|2[0-3]):[0-5]\d$/
 const when = {
   everyMs: optional(integer({ min: 1_000, max: 366 * 86_400_000 })),
-  dailyAt: optional(
-    text((value) => (TIME.test(String(value)) ? undefined : 'must be a time (UTC) like 03:30')),
-  ),
+  dailyAt: optional(text((value) => (TIME.test(String(value)) ? undefined : 'must be a time (UTC) like 03:30'))),
 }
 const verifyWhen = {
   ...when,
@@ -75,17 +69,11 @@ const spec = {
     'must be a search engine, like postgresSearch()',
   ),
   definition: rule<IndexDefinition>((value) => value as IndexDefinition),
-  source: having<IndexSource>(
-    ['page', 'find', 'count'],
-    'must be a source: tableSource() or querySource()',
-  ),
+  source: having<IndexSource>(['page', 'find', 'count'], 'must be a source: tableSource() or querySource()'),
   subscription: text(subscriptionNameProblem),
   refresh: optional(group({ type: text(eventTypeProblem), aggregate: text(aggregateTypeProblem) })),
   keepMs: integer({ min: 0, max: 366 * 86_400_000, default: 3_600_000 }),
-  schedule: withDefault(
-    group({ rebuild: optional(group(when)), verify: optional(group(verifyWhen)) }),
-    {},
-  ),
+  schedule: withDefault(group({ rebuild: optional(group(when)), verify: optional(group(verifyWhen)) }), {}),
 }
 
 export class DeclaredIndex {
@@ -139,9 +127,7 @@ export class DeclaredIndex {
       return `the subscription ${this.subscription} has no load(), so nothing could read a row again: give it load: index.load (with loads: 'references' where events carry their own state)`
     }
     if (this.#refresh !== undefined) return this.#refresh
-    const nouns = new Set(
-      subscription.types.map((type) => /^([a-z][a-z0-9_]*)\.\*$/.exec(type)?.[1]),
-    )
+    const nouns = new Set(subscription.types.map((type) => /^([a-z][a-z0-9_]*)\.\*$/.exec(type)?.[1]))
     const [noun] = nouns
     if (nouns.size === 1 && noun !== undefined) {
       return { type: `${noun}.refreshed`, aggregate: noun }

@@ -25,8 +25,7 @@ export async function engineCall<T>(
       const { outcome, message, afterMs = 0 } = outcomeOfSqlError(error, 1)
       const trouble = outcome === 'unavailable' || outcome === 'misconfigured'
       if (!trouble && attempt >= attemptsMax) throw error
-      if (trouble)
-        await run.note({ waiting: `${index.engine.name} is ${outcome}: ${message ?? ''}` })
+      if (trouble) await run.note({ waiting: `${index.engine.name} is ${outcome}: ${message ?? ''}` })
       await run.pause(Math.max(afterMs, Math.min(waitMsMax, 250 * 2 ** Math.min(attempt, 6))))
     }
   }

@@ -68,16 +68,20 @@ export class Indexes {
     const subjects = () => this.names
     journeys
       .handle({
-        ...{ kind: 'rebuild', subjects },
+        kind: 'rebuild',
+        subjects,
         run: (run) => this.#rebuild(run, context),
         undo: (run) => Rebuild.undo(run, this.named(run.journey.subject)),
       })
       .handle({
-        ...{ kind: 'verify', subjects, parallelMax: 2 },
+        kind: 'verify',
+        subjects,
+        parallelMax: 2,
         run: (run) => verify(run, this.named(run.journey.subject), context),
       })
       .handle({
-        ...{ kind: 'backfill', subjects },
+        kind: 'backfill',
+        subjects,
         run: (run) => backfill(run, this.named(run.journey.subject), context),
       })
       .also(() => this.tick())
@@ -102,8 +106,7 @@ export class Indexes {
     const found = this.#declared.get(name)
     if (found !== undefined) return found
     const hint = didYouMean(name, this.names)
-    const known =
-      this.names.length === 0 ? 'none is declared' : `declared: ${this.names.join(', ')}`
+    const known = this.names.length === 0 ? 'none is declared' : `declared: ${this.names.join(', ')}`
     throw new HermodError('HMD_INDEX_UNKNOWN', `there is no index ${name}${hint} (${known})`)
   }
 
@@ -139,7 +142,12 @@ export class Indexes {
     const generations = await engine.generations(name)
     const rows = await source.count(this.#context.db)
     return {
-      ...{ index: name, engine: engine.name, source: source.name, subscription, rows, generations },
+      index: name,
+      engine: engine.name,
+      source: source.name,
+      subscription,
+      rows,
+      generations,
     }
   }
 
@@ -183,12 +191,7 @@ export class Indexes {
   }
 
   /** All workers ask for the same request, so that one journey comes of it. */
-  async #startAt(
-    kind: 'rebuild' | 'verify',
-    index: DeclaredIndex,
-    slot: Date | undefined,
-    plan: object,
-  ) {
+  async #startAt(kind: 'rebuild' | 'verify', index: DeclaredIndex, slot: Date | undefined, plan: object) {
     if (slot === undefined) return
     const at = slot.toISOString()
     const [last] = await select(this.#context.db, LAST, [kind, index.name, at])

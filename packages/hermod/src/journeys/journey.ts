@@ -136,10 +136,7 @@ export async function endJourney(
   return row?.mine === 'true'
 }
 
-export async function findJourney(
-  db: Database | PoolClient,
-  id: bigint,
-): Promise<Journey | undefined> {
+export async function findJourney(db: Database | PoolClient, id: bigint): Promise<Journey | undefined> {
   const [row] = await select(db, SHOW, [String(id)])
   return row && journeyOf(row)
 }

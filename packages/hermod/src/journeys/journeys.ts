@@ -7,13 +7,7 @@ import type { Decision } from '../desk/audit.ts'
 import type { Listener } from '../telemetry.ts'
 import { type ControlResult, control, journeyNamed } from './control.ts'
 import { findJourney, isEnded, type Journey, type JourneyFilter, listJourneys } from './journey.ts'
-import {
-  planReplay,
-  type ReplayDryRun,
-  type ReplayStart,
-  replayHandler,
-  startReplay,
-} from './replay.ts'
+import { planReplay, type ReplayDryRun, type ReplayStart, replayHandler, startReplay } from './replay.ts'
 import type { ReplayFilter, ReplayOptions } from './replay-options.ts'
 import { type JourneyHandler, Runner } from './runner.ts'
 
@@ -43,10 +37,7 @@ export class Journeys {
   }
 
   /** Sends events again, through the same lanes; with `dryRun` it only counts. */
-  replay(
-    subscription: string,
-    options: ReplayOptions & { readonly dryRun: true },
-  ): Promise<ReplayDryRun>
+  replay(subscription: string, options: ReplayOptions & { readonly dryRun: true }): Promise<ReplayDryRun>
   replay(subscription: string, options: ReplayOptions): Promise<ReplayStart>
   async replay(subscription: string, options: ReplayOptions): Promise<ReplayStart | ReplayDryRun> {
     if (options?.dryRun === true) return this.plan(subscription, options)
@@ -97,7 +88,10 @@ export class Journeys {
   /** A runner for a worker of this process. */
   runner(name: string, leaseMs: number): Runner {
     const runner: Runner = new Runner({
-      ...{ db: this.#db, name, leaseMs, listener: this.#listener },
+      db: this.#db,
+      name,
+      leaseMs,
+      listener: this.#listener,
       handlers: () => this.#handlers,
       chores: async () => {
         for (const chore of this.#chores) await chore()

@@ -44,12 +44,7 @@ export class LoadRows {
   #rejected: number
   #rejections: Rejection[]
 
-  constructor(
-    run: Run,
-    index: DeclaredIndex,
-    generation: string | undefined,
-    tuning: LoadTuning = loadTuning,
-  ) {
+  constructor(run: Run, index: DeclaredIndex, generation: string | undefined, tuning: LoadTuning = loadTuning) {
     this.#run = run
     this.#index = index
     this.#generation = generation
@@ -88,8 +83,11 @@ export class LoadRows {
     await written
     this.#done += page.rows
     await this.#run.note({
-      ...{ done: this.#done, rejected: this.#rejected, rejections: this.#rejections },
-      ...{ waiting: null, ...(page.next !== undefined && { after: page.next }) },
+      done: this.#done,
+      rejected: this.#rejected,
+      rejections: this.#rejections,
+      waiting: null,
+      ...(page.next !== undefined && { after: page.next }),
     })
   }
 
@@ -141,8 +139,7 @@ export class LoadRows {
     this.#run.look()
     const upserts: Upsert[] = documents.map(({ id, json }) => ({ id, version, json }))
     const { signal } = this.#run
-    const where =
-      this.#generation === undefined ? { signal } : { signal, generation: this.#generation }
+    const where = this.#generation === undefined ? { signal } : { signal, generation: this.#generation }
     try {
       return await this.#index.engine.upsert(this.#index.name, upserts, where)
     } catch (error) {

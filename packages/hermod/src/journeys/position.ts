@@ -44,11 +44,7 @@ export interface Passing {
   readonly why: string | undefined
 }
 
-export async function hasPassed(
-  db: Database,
-  subscription: string,
-  position: bigint,
-): Promise<Passing> {
+export async function hasPassed(db: Database, subscription: string, position: bigint): Promise<Passing> {
   const [row] = await select(db, OPEN, [subscription, String(position)])
   if (row === undefined) {
     throw new HermodError(
@@ -61,8 +57,7 @@ export async function hasPassed(
 }
 
 function reason(row: Record<string, string | null>, subscription: string): string | undefined {
-  if (row.mode !== 'live')
-    return `${subscription} is ${row.mode}: ${row.mode_says ?? 'no reason given'}`
+  if (row.mode !== 'live') return `${subscription} is ${row.mode}: ${row.mode_says ?? 'no reason given'}`
   if (row.held_cause) return `${subscription} is ${row.held_cause}: ${row.held_says ?? ''}`
   if (row.workers === '0') return `no worker serves ${subscription}`
   return undefined

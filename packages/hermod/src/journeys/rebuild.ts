@@ -20,9 +20,7 @@ import type { Run } from './runner.ts'
 import { holdLog, type Replay, sendAgain } from './send-again.ts'
 import { driftOf, lookingOf, refreshAll } from './verify.ts'
 
-export const rebuildPhases = [
-  ...(['create', 'load', 'catch-up', 'verify', 'swap', 'settle', 'keep', 'drop'] as const),
-]
+export const rebuildPhases = [...(['create', 'load', 'catch-up', 'verify', 'swap', 'settle', 'keep', 'drop'] as const)]
 export type RebuildPhase = (typeof rebuildPhases)[number]
 
 export interface RebuildPlan {
@@ -53,8 +51,17 @@ const movingMin = 100
 const movingShare = 0.05
 
 const forgotten = {
-  ...{ generation: null, former: null, from: null, after: null, loaded: null, caughtUp: null },
-  ...{ known: null, verified: null, waiting: null, rejected: 0, rejections: [] },
+  generation: null,
+  former: null,
+  from: null,
+  after: null,
+  loaded: null,
+  caughtUp: null,
+  known: null,
+  verified: null,
+  waiting: null,
+  rejected: 0,
+  rejections: [],
 }
 
 export class Rebuild {
@@ -90,9 +97,9 @@ export class Rebuild {
   /** After a cancel: the generation in the making goes. What was swapped stays swapped. */
   static async undo(run: Run, index: DeclaredIndex): Promise<void> {
     const { generation } = run.progress
-    const made = (
-      await engineCall(run, index, (call) => index.engine.generations(index.name, call))
-    ).find(({ id, state }) => state === 'building' && (generation == null || id === generation))
+    const made = (await engineCall(run, index, (call) => index.engine.generations(index.name, call))).find(
+      ({ id, state }) => state === 'building' && (generation == null || id === generation),
+    )
     if (made === undefined) return
     await engineCall(run, index, (call) => index.engine.dropGeneration(index.name, made.id, call))
   }
@@ -101,10 +108,7 @@ export class Rebuild {
   async #create(): Promise<void> {
     const { name, engine, definition } = this.#index
     if (this.#run.progress.generation == null) {
-      await this.#run.note(
-        { total: await this.#index.source.count(this.#run.db), done: 0 },
-        'create',
-      )
+      await this.#run.note({ total: await this.#index.source.count(this.#run.db), done: 0 }, 'create')
       await this.#call((call) => engine.ensureIndex(name, definition, call))
       const left = (await this.#generations()).find(({ state }) => state === 'building')
       if (left !== undefined) await this.#call((call) => engine.dropGeneration(name, left.id, call))
@@ -113,7 +117,9 @@ export class Rebuild {
       await holdLog(this.#run, after)
       const former = (await this.#generations()).find(({ state }) => state === 'live')
       await this.#run.note({
-        ...{ generation: made.id, former: former?.id ?? null, from: String(after) },
+        generation: made.id,
+        former: former?.id ?? null,
+        from: String(after),
         createdMs: Date.now(),
       })
     }
@@ -190,14 +196,11 @@ export class Rebuild {
       const upserts = rows.documents.map(({ id, json }) => ({ id, json, version }))
       const there = new Set([...upserts, ...rows.refused].map(({ id }) => id))
       const gone = ids.filter((id) => !there.has(id)).map((id) => ({ id, version }))
-      const outcomes = await this.#call((call) =>
-        engine.upsert(name, upserts, { ...call, generation }),
-      )
+      const outcomes = await this.#call((call) => engine.upsert(name, upserts, { ...call, generation }))
       for (const [at, { outcome }] of outcomes.entries()) {
         if (outcome === 'rejected') refused.add(upserts[at]?.id as string)
       }
-      if (gone.length > 0)
-        await this.#call((call) => engine.delete(name, gone, { ...call, generation }))
+      if (gone.length > 0) await this.#call((call) => engine.delete(name, gone, { ...call, generation }))
     }
   }
 

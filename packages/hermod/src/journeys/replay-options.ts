@@ -1,16 +1,5 @@
 /** What a replay is asked for: checked once, then turned into positions that are still kept. */
-import {
-  checkOptions,
-  decimal,
-  flag,
-  got,
-  list,
-  optional,
-  type Problem,
-  refuse,
-  rule,
-  text,
-} from '../check-options.ts'
+import { checkOptions, decimal, flag, got, list, optional, type Problem, refuse, rule, text } from '../check-options.ts'
 import { type Database, select } from '../database.ts'
 import type { Decision } from '../desk/audit.ts'
 import { HermodError } from '../errors.ts'
@@ -50,8 +39,7 @@ export interface ReplayOptions extends ReplayFilter, Decision {
 
 /** Event types as filters write them; names as events carry them. */
 const PATTERN = /^(\*|[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)?)$/
-const matching = (pattern: RegExp, says: string) =>
-  text((value) => (pattern.test(String(value)) ? undefined : says))
+const matching = (pattern: RegExp, says: string) => text((value) => (pattern.test(String(value)) ? undefined : says))
 const positionRule = rule(readPosition)
 
 const spec = {
@@ -59,9 +47,7 @@ const spec = {
   since: optional(rule(readTime)),
   to: optional(positionRule),
   types: optional(list(matching(PATTERN, "must be a type like 'a.b', 'a.*' or '*'"), { min: 1 })),
-  aggregates: optional(
-    list(matching(/^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$/, 'must be an aggregate type'), { min: 1 }),
-  ),
+  aggregates: optional(list(matching(/^[a-z][a-z0-9_]*(\.[a-z0-9_]+)*$/, 'must be an aggregate type'), { min: 1 })),
   aggregate: optional(rule(readAggregate)),
   ratePerSecond: optional(decimal({ min: 0.1, max: 1_000_000 })),
   dryRun: flag(false),
@@ -77,10 +63,7 @@ export interface Wanted {
 }
 
 /** All problems at once; positions that are gone, or not there yet, name the range that is. */
-export async function wantedReplay(
-  db: Database,
-  given: ReplayFilter | ReplayOptions,
-): Promise<Wanted> {
+export async function wantedReplay(db: Database, given: ReplayFilter | ReplayOptions): Promise<Wanted> {
   const options = checkOptions('replay', given, spec)
   const { from, since, to, types, aggregates, aggregate, ratePerSecond, dryRun } = options
   if ((from === undefined) === (since === undefined))
@@ -99,12 +82,7 @@ export async function wantedReplay(
   return { dryRun, plan }
 }
 
-async function positionSince(
-  db: Database,
-  since: Date,
-  first: bigint,
-  last: bigint,
-): Promise<bigint> {
+async function positionSince(db: Database, since: Date, first: bigint, last: bigint): Promise<bigint> {
   const [row] = await select(db, BEFORE, [since.toISOString()])
   if (row?.future === 'true')
     refuse('replay', [{ field: 'since', says: `must not lie in the future${got(since.toJSON())}` }])
@@ -113,12 +91,7 @@ async function positionSince(
   throw outOfRange(position, first, last, row?.oldest)
 }
 
-function outOfRange(
-  position: bigint,
-  first: bigint,
-  last: bigint,
-  since?: string | null,
-): HermodError {
+function outOfRange(position: bigint, first: bigint, last: bigint, since?: string | null): HermodError {
   const range = first > last ? 'no positions are kept' : `positions ${first} to ${last} are kept`
   const details = { position: String(position), first: String(first), last: String(last) }
   return new HermodError('HMD_REPLAY_RANGE', `position ${position} is out of range: ${range}`, {
@@ -133,18 +106,12 @@ function readPosition(value: unknown, field: string, problems: Problem[]): bigin
 }
 
 function readTime(value: unknown, field: string, problems: Problem[]): Date {
-  const date =
-    value instanceof Date ? value : new Date(typeof value === 'string' ? value : Number.NaN)
-  if (Number.isNaN(date.getTime()))
-    problems.push({ field, says: `must be a Date or an ISO 8601 time${got(value)}` })
+  const date = value instanceof Date ? value : new Date(typeof value === 'string' ? value : Number.NaN)
+  if (Number.isNaN(date.getTime())) problems.push({ field, says: `must be a Date or an ISO 8601 time${got(value)}` })
   return date
 }
 
-function readAggregate(
-  value: unknown,
-  field: string,
-  problems: Problem[],
-): readonly [string, string] {
+function readAggregate(value: unknown, field: string, problems: Problem[]): readonly [string, string] {
   const pair = Array.isArray(value) ? value : []
   const fits = pair.length === 2 && pair.every((each) => typeof each === 'string' && each !== '')
   if (!fits) problems.push({ field, says: `must be [aggregate type, id]${got(value)}` })

@@ -45,22 +45,14 @@ export interface ReplayDryRun extends ReplayCount {
 export type ReplayStart = Journey & Decided & { readonly dryRun: false }
 
 /** Counts; nothing is written. */
-export async function planReplay(
-  db: Database,
-  subscription: string,
-  given: ReplayFilter,
-): Promise<ReplayDryRun> {
+export async function planReplay(db: Database, subscription: string, given: ReplayFilter): Promise<ReplayDryRun> {
   await subscriptionNamed(db, subscription)
   const { plan } = await wantedReplay(db, given)
   return { ...(await count(db, subscription, plan)), dryRun: true }
 }
 
 /** Counts, then queues it with its audit row. */
-export async function startReplay(
-  db: Database,
-  subscription: string,
-  given: ReplayOptions,
-): Promise<ReplayStart> {
+export async function startReplay(db: Database, subscription: string, given: ReplayOptions): Promise<ReplayStart> {
   const by = checkDecision(given, true)
   const { ledger } = await subscriptionNamed(db, subscription)
   if (ledger === 'true' && given.confirm !== subscription) throw askByName(subscription)
@@ -130,8 +122,7 @@ export async function replayWithin(
     for (;;) {
       const found = await journeys.show(id)
       if (found === undefined || found.state === 'succeeded') return
-      if (isEnded(found))
-        throw new HermodError('HMD_JOURNEY_STATE', `replay ${id} is ${found.state}: ${found.error}`)
+      if (isEnded(found)) throw new HermodError('HMD_JOURNEY_STATE', `replay ${id} is ${found.state}: ${found.error}`)
       await run.pause(lookMs)
     }
   } catch (error) {
@@ -194,8 +185,7 @@ async function hold({ db, journey: { id } }: Run, position: string): Promise<voi
 
 async function look({ db, journey: { id, subject, plan } }: Run): Promise<Counts> {
   const [row] = await select(db, COUNTS, [String(id), subject])
-  if (Number(row?.lanes) === 0)
-    throw new HermodError('HMD_SUBSCRIPTION_UNKNOWN', `the subscription ${subject} is gone`)
+  if (Number(row?.lanes) === 0) throw new HermodError('HMD_SUBSCRIPTION_UNKNOWN', `the subscription ${subject} is gone`)
   const low = row?.low ?? null
   const began = low === null ? undefined : BigInt(low) + 1n
   // Between counting and starting, or while it had failed, retention may have been faster.
@@ -203,8 +193,12 @@ async function look({ db, journey: { id, subject, plan } }: Run): Promise<Counts
     throw new HermodError('HMD_REPLAY_RANGE', `positions before ${row?.first} were removed`)
   const { mode, held } = row ?? {}
   return {
-    ...{ lanes: Number(row?.lanes), open: Number(row?.open), sent: Number(row?.sent) },
-    ...{ superseded: Number(row?.superseded), failed: Number(row?.failed), low },
+    lanes: Number(row?.lanes),
+    open: Number(row?.open),
+    sent: Number(row?.sent),
+    superseded: Number(row?.superseded),
+    failed: Number(row?.failed),
+    low,
     waiting: mode !== 'live' ? `${subject} is ${mode}` : (held ?? null),
   }
 }

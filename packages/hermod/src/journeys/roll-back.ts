@@ -11,11 +11,7 @@ import type { RebuildContext, RebuildPlan, RebuildResult } from './rebuild.ts'
 import type { Run } from './runner.ts'
 import { holdLog, sendAgain } from './send-again.ts'
 
-export async function rollBack(
-  run: Run,
-  index: DeclaredIndex,
-  context: RebuildContext,
-): Promise<RebuildResult> {
+export async function rollBack(run: Run, index: DeclaredIndex, context: RebuildContext): Promise<RebuildResult> {
   const { name, engine, subscription } = index
   const list = () => engineCall(run, index, (call) => engine.generations(name, call))
   if (run.progress.former == null) {
@@ -40,7 +36,11 @@ export async function rollBack(
   const live = (await list()).find(({ state }) => state === 'live')
   const { keepMs = index.keepMs } = run.journey.plan as RebuildPlan
   return {
-    ...{ generation: live?.id ?? '', former: String(former), documents: 0, rejected: 0 },
-    ...{ keepUntil: new Date(Date.now() + keepMs).toISOString(), rejections: [] },
+    generation: live?.id ?? '',
+    former: String(former),
+    documents: 0,
+    rejected: 0,
+    keepUntil: new Date(Date.now() + keepMs).toISOString(),
+    rejections: [],
   }
 }

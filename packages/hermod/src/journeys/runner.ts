@@ -126,10 +126,7 @@ export class Run {
   }
 
   /** Lets go in this state. False: somebody else has it. */
-  async end(
-    state: Ending,
-    told: { result?: object | undefined; error?: string | undefined },
-  ): Promise<boolean> {
+  async end(state: Ending, told: { result?: object | undefined; error?: string | undefined }): Promise<boolean> {
     this.release()
     const mine = await endJourney(this.db, this.journey.id, this.#owner, state, told)
     if (mine) this.tell(state, told.error)
@@ -276,20 +273,15 @@ export class Runner {
   }
 
   async #take(): Promise<boolean> {
-    const busy = (kind: JourneyKind) =>
-      [...this.#running.keys()].filter(({ journey }) => journey.kind === kind).length
-    const free = this.#context
-      .handlers()
-      .filter(({ kind, parallelMax = 1 }) => busy(kind) < parallelMax)
+    const busy = (kind: JourneyKind) => [...this.#running.keys()].filter(({ journey }) => journey.kind === kind).length
+    const free = this.#context.handlers().filter(({ kind, parallelMax = 1 }) => busy(kind) < parallelMax)
     return (await this.#takeOne(free)) !== undefined
   }
 
   async #takeOne(handlers: readonly JourneyHandler[], id?: bigint): Promise<Run | undefined> {
     const { db, name, listener } = this.#context
     const takes = handlers.flatMap(({ kind, subjects }): Takes[] =>
-      subjects === undefined
-        ? [{ kind, subject: null }]
-        : subjects().map((subject) => ({ kind, subject })),
+      subjects === undefined ? [{ kind, subject: null }] : subjects().map((subject) => ({ kind, subject })),
     )
     if (takes.length === 0) return undefined
     const owner = `${name}#${randomUUID().slice(0, 8)}`
@@ -297,8 +289,7 @@ export class Runner {
     const journey = await takeJourney(db, owner, takes, leaseMs, id)
     if (journey === undefined) return undefined
     const handler = handlers.find(
-      ({ kind, subjects }) =>
-        kind === journey.kind && (subjects === undefined || subjects().includes(journey.subject)),
+      ({ kind, subjects }) => kind === journey.kind && (subjects === undefined || subjects().includes(journey.subject)),
     ) as JourneyHandler
     const run = new Run(db, journey, owner, leaseMs, listener)
     const done = this.#carryOut(handler, run).finally(() => {

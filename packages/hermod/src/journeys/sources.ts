@@ -2,16 +2,7 @@
  * tableSource and querySource: rows by key, of any key that can be ordered. The document is the row
  * as JSON, made by PostgreSQL and never parsed here, or whatever `map` makes of it.
  */
-import {
-  type Checked,
-  callable,
-  checkOptions,
-  list,
-  optional,
-  type Problem,
-  rule,
-  text,
-} from '../check-options.ts'
+import { type Checked, callable, checkOptions, list, optional, type Problem, rule, text } from '../check-options.ts'
 import { type Database, type PoolClient, select, transaction } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import type { IndexSource, RefusedRow, SourceDocument, SourceRows } from './source.ts'
@@ -71,9 +62,7 @@ export function tableSource(given: TableSourceOptions): IndexSource {
 }
 
 export function querySource(given: QuerySourceOptions): IndexSource {
-  const { query, key, map, name } = checkOptions('querySource', given, querySpec) as Checked<
-    typeof querySpec
-  >
+  const { query, key, map, name } = checkOptions('querySource', given, querySpec) as Checked<typeof querySpec>
   return new KeyedSource({ name: name ?? 'a query', query, key, columns: undefined, map })
 }
 
@@ -115,7 +104,8 @@ class KeyedSource implements IndexSource {
     const last = rows.at(-1)
     return {
       ...this.#documents(rows),
-      ...{ position, rows: rows.length },
+      position,
+      rows: rows.length,
       ...(last !== undefined && rows.length >= limit && { next: last.hermod_key as string }),
     }
   }

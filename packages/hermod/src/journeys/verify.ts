@@ -35,11 +35,7 @@ export interface VerifyContext {
 const patienceMs = 120_000
 const emitRows = 500
 
-export async function verify(
-  run: Run,
-  index: DeclaredIndex,
-  context: VerifyContext,
-): Promise<VerifyResult> {
+export async function verify(run: Run, index: DeclaredIndex, context: VerifyContext): Promise<VerifyResult> {
   const { repair = false, sample } = run.journey.plan as VerifyPlan
   const refresh = index.refreshOf(context.subscription(index.subscription))
   if (repair && typeof refresh === 'string') {
@@ -75,7 +71,9 @@ export function driftOf({ missing, orphaned, stale }: Compared): number {
 export function lookingOf(run: Run, index: DeclaredIndex, generation: string | undefined) {
   let toldMs = 0
   return {
-    ...{ db: run.db, index, generation },
+    db: run.db,
+    index,
+    generation,
     look: () => run.look(),
     call: <T>(work: (call: { signal: AbortSignal }) => Promise<T>) => engineCall(run, index, work),
     passed: async () => {

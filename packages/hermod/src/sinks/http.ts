@@ -119,9 +119,7 @@ export class HttpClient {
 
   async #encode({ body }: HttpRequest): Promise<{ bytes: Buffer | undefined; zipped: boolean }> {
     if (body === undefined) return { bytes: undefined, zipped: false }
-    const plain = Buffer.isBuffer(body)
-      ? body
-      : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+    const plain = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
     const { gzipFromBytes = Number.POSITIVE_INFINITY } = this.#options
     if (plain.length < gzipFromBytes) return { bytes: plain, zipped: false }
     return { bytes: await compress(plain, { level: 1 }), zipped: true }
@@ -133,7 +131,9 @@ export class HttpClient {
     const type = body === undefined ? undefined : (contentType ?? ofBody)
     const { request: send } = this.#url.protocol === 'https:' ? https : http
     return send({
-      ...{ protocol: this.#url.protocol, agent: this.#agent, method },
+      protocol: this.#url.protocol,
+      agent: this.#agent,
+      method,
       hostname: this.#url.hostname.replace(/^\[|\]$/g, ''),
       ...(this.#url.port !== '' && { port: this.#url.port }),
       path: this.#prefix + request.path + queryOf(request.query),
@@ -141,9 +141,7 @@ export class HttpClient {
         ...this.#headers,
         ...(type !== undefined && { 'content-type': type }),
         ...(zipped && { 'content-encoding': 'gzip' }),
-        ...(bytes !== undefined || !BODILESS.has(method)
-          ? { 'content-length': String(bytes?.length ?? 0) }
-          : {}),
+        ...(bytes !== undefined || !BODILESS.has(method) ? { 'content-length': String(bytes?.length ?? 0) } : {}),
         ...request.headers,
       },
     })
@@ -164,7 +162,9 @@ export class HttpClient {
   #answer({ statusCode = 0, headers }: IncomingMessage, given: string): HttpAnswer {
     const text = statusCode >= 400 ? this.mask(given) : given
     return {
-      ...{ status: statusCode, headers, text },
+      status: statusCode,
+      headers,
+      text,
       json() {
         try {
           return JSON.parse(text)

@@ -11,10 +11,7 @@ const HTTP_DATES = [
 ]
 
 /** Seconds or an HTTP date, capped at one hour; nonsense, negative and past mean `undefined`. */
-export function parseRetryAfter(
-  value: string | null | undefined,
-  nowMs: number,
-): number | undefined {
+export function parseRetryAfter(value: string | null | undefined, nowMs: number): number | undefined {
   const text = value?.trim()
   if (text === undefined || text.length > 40) return undefined
   if (SECONDS.test(text)) return Math.min(Number(text) * 1000, retryAfterMaxMs)

@@ -4,14 +4,7 @@
  */
 import { HermodError, type HermodErrorCode } from '../errors.ts'
 import type { OutboxEvent } from '../event.ts'
-import {
-  delivered,
-  makeOutcome,
-  type Outcome,
-  type OutcomeName,
-  outcomeNames,
-  retry,
-} from './outcome.ts'
+import { delivered, makeOutcome, type Outcome, type OutcomeName, outcomeNames, retry } from './outcome.ts'
 
 export { fingerprint } from './fingerprint.ts'
 export * from './outcome.ts'
@@ -79,10 +72,7 @@ export interface Sink {
    * What became of parked calls, one answer per handle in the order given: an outcome for everything
    * the handle covers, or undefined while the destination still works on it.
    */
-  poll?(
-    handles: readonly string[],
-    context: ProbeContext,
-  ): Promise<readonly (Outcome | undefined)[]>
+  poll?(handles: readonly string[], context: ProbeContext): Promise<readonly (Outcome | undefined)[]>
   /** Throws what is wrong; also what the breaker calls. */
   probe?(context: ProbeContext): Promise<void>
   close?(): Promise<void>
@@ -124,13 +114,9 @@ export function asSink(sinkOrFunction: Sink | SinkFunction): Sink {
     } satisfies Sink)
   }
   if (isSink(sinkOrFunction)) return sinkOrFunction
-  throw new HermodError(
-    'HMD_OPTION_INVALID',
-    'sink must be a function or have a name and deliver()',
-    {
-      field: 'sink',
-    },
-  )
+  throw new HermodError('HMD_OPTION_INVALID', 'sink must be a function or have a name and deliver()', {
+    field: 'sink',
+  })
 }
 
 function isSink(value: unknown): value is Sink {
@@ -159,17 +145,12 @@ export function normaliseOutcomes(
 }
 
 /** The same for what poll() returned; a wrong shape says nothing about any task. */
-export function normalisePolled(
-  result: unknown,
-  handles: readonly string[],
-): readonly (Outcome | undefined)[] {
+export function normalisePolled(result: unknown, handles: readonly string[]): readonly (Outcome | undefined)[] {
   if (!Array.isArray(result) || result.length !== handles.length) {
     const says = `poll() of the sink returned no list of ${handles.length} answers`
     throw new HermodError('HMD_SINK_BROKEN', says)
   }
-  return Array.from(result, (outcome) =>
-    outcome === undefined ? undefined : normalise(outcome, false),
-  )
+  return Array.from(result, (outcome) => (outcome === undefined ? undefined : normalise(outcome, false)))
 }
 
 function normalise(given: unknown, ledger: boolean): Outcome {
@@ -177,8 +158,7 @@ function normalise(given: unknown, ledger: boolean): Outcome {
   if (typeof given !== 'object' || given === null) return broken(`returned ${kindOf(given)}`)
   const { outcome } = given as { outcome?: unknown }
   if (!outcomeNames.includes(outcome as OutcomeName)) return broken('returned no known outcome')
-  if (outcome === 'unknown' && !ledger)
-    return broken('returned unknown without being a ledger sink')
+  if (outcome === 'unknown' && !ledger) return broken('returned unknown without being a ledger sink')
   return makeOutcome(outcome as OutcomeName, given)
 }
 

@@ -35,10 +35,7 @@ export async function drain(
     const numbered = step?.more === 'false'
     if (numbered && row?.open === '0' && (installed || row.served === 'true')) return
     if (performance.now() > untilMs) {
-      throw new HermodError(
-        'HMD_DRAIN_TIMEOUT',
-        `${row?.open} deliveries are still open after ${timeoutMs} ms`,
-      )
+      throw new HermodError('HMD_DRAIN_TIMEOUT', `${row?.open} deliveries are still open after ${timeoutMs} ms`)
     }
     if (row?.served === 'true') await new Promise((resolve) => setTimeout(resolve, 10))
     else await outbox.runOnce({ deadlineMs: untilMs - performance.now(), upkeep: false })

@@ -26,11 +26,7 @@ export interface ExerciseSearchEngineOptions {
   readonly indexPrefix?: string
 }
 
-export const searchCases: readonly SearchCase[] = [
-  ...searchWriteCases,
-  ...searchQueryCases,
-  ...searchIndexCases,
-]
+export const searchCases: readonly SearchCase[] = [...searchWriteCases, ...searchQueryCases, ...searchIndexCases]
 
 let indexes = 0
 
@@ -65,9 +61,7 @@ export function exerciseSearchEngine(
 
 /** A case that was renamed must not stay left out unseen. */
 function refuseUnknownCases(leaveOut: Readonly<Record<string, string>>): void {
-  const unknown = Object.keys(leaveOut).filter((name) =>
-    searchCases.every((one) => one.name !== name),
-  )
+  const unknown = Object.keys(leaveOut).filter((name) => searchCases.every((one) => one.name !== name))
   if (unknown.length === 0) return
   const says = `exerciseSearchEngine: there is no case named ${unknown.join(', ')}`
   throw new HermodError('HMD_OPTION_INVALID', says, { field: 'leaveOut' })

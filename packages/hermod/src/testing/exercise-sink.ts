@@ -48,10 +48,7 @@ export interface Exercise {
 const decisions = ['bad', 'oversize', 'down', 'hang', 'credentials', 'throttle'] as const
 
 /** `makeSink` gives a new sink on a destination that is healthy; the suite closes it. */
-export function exerciseSink(
-  makeSink: () => Sink | Promise<Sink>,
-  options: ExerciseSinkOptions,
-): Exercise {
+export function exerciseSink(makeSink: () => Sink | Promise<Sink>, options: ExerciseSinkOptions): Exercise {
   refuseUndecided(options)
   const cases: string[] = []
   const leftOut: { name: string; why: string }[] = []
@@ -79,10 +76,7 @@ function refuseUndecided(options: ExerciseSinkOptions): void {
   )
 }
 
-async function withSink(
-  makeSink: () => Sink | Promise<Sink>,
-  run: (sink: Sink) => Promise<void>,
-): Promise<void> {
+async function withSink(makeSink: () => Sink | Promise<Sink>, run: (sink: Sink) => Promise<void>): Promise<void> {
   const sink = await makeSink()
   capabilitiesOf(sink)
   try {

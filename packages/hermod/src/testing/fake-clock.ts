@@ -26,18 +26,11 @@ export async function fakeClock(db: Database): Promise<FakeClock> {
   await db.query(INSTALL)
   return {
     async now() {
-      const [row] = await select(
-        db,
-        `select (extract(epoch from outbox.clock()) * 1000)::bigint::text as ms`,
-      )
+      const [row] = await select(db, `select (extract(epoch from outbox.clock()) * 1000)::bigint::text as ms`)
       return new Date(Number(row?.ms))
     },
     async advance(ms) {
-      await select(
-        db,
-        `update outbox.fake_clock set ahead = ahead + $1 * interval '1 millisecond'`,
-        [ms],
-      )
+      await select(db, `update outbox.fake_clock set ahead = ahead + $1 * interval '1 millisecond'`, [ms])
     },
     async restore() {
       await db.query(RESTORE)

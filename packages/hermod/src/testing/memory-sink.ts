@@ -57,9 +57,7 @@ export function memorySink(options: MemorySinkOptions = {}): MemorySink {
       for (const event of events) {
         if (ledger) await context.sending(event)
         const key = `${event.aggregateType}/${event.aggregateId}`
-        const outcome = failed.has(key)
-          ? retry({ code: 'behind' })
-          : (answer?.(event, call) ?? delivered())
+        const outcome = failed.has(key) ? retry({ code: 'behind' }) : (answer?.(event, call) ?? delivered())
         if (outcome.outcome === 'delivered') accepted.push(acceptedOf(event, call))
         else failed.add(key)
         outcomes.push(outcome)

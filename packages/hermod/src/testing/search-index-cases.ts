@@ -6,8 +6,7 @@ import type { SearchCase } from './exercise-search-engine.ts'
 import { definition, fill, samples, upsertOf } from './search-documents.ts'
 
 const states = (list: readonly Generation[]) => list.map(({ state }) => state)
-const coded = (code: string) => (error: unknown) =>
-  error instanceof HermodError && error.code === code
+const coded = (code: string) => (error: unknown) => error instanceof HermodError && error.code === code
 
 const changed = {
   fields: { ...definition.fields, owner: { kind: 'keyword', facet: true } },
@@ -26,9 +25,7 @@ export const searchIndexCases: readonly SearchCase[] = [
   {
     name: 'many may ensure an index at the same time',
     async run({ engine, index }) {
-      const ensured = await Promise.all(
-        Array.from({ length: 6 }, () => engine.ensureIndex(index, definition)),
-      )
+      const ensured = await Promise.all(Array.from({ length: 6 }, () => engine.ensureIndex(index, definition)))
       assert.equal(new Set(ensured.map(({ generation }) => generation)).size, 1)
       assert.equal((await engine.generations(index)).length, 1)
     },
@@ -46,17 +43,8 @@ export const searchIndexCases: readonly SearchCase[] = [
     name: 'a declaration that makes no sense is refused',
     async run({ engine, index }) {
       for (const fields of [
-        ...[
-          {},
-          { 'a b': { kind: 'text' } },
-          { a: { kind: 'txet' } },
-          { a: { kind: 'text', wieght: 1 } },
-        ],
-        ...[
-          { a: { kind: 'text', weight: 9 } },
-          { a: { kind: 'number', facet: true } },
-          { a: null },
-        ],
+        ...[{}, { 'a b': { kind: 'text' } }, { a: { kind: 'txet' } }, { a: { kind: 'text', wieght: 1 } }],
+        ...[{ a: { kind: 'text', weight: 9 } }, { a: { kind: 'number', facet: true } }, { a: null }],
       ]) {
         await assert.rejects(
           async () => engine.ensureIndex(index, { fields } as never),

@@ -12,8 +12,7 @@ import type { SearchCase } from './exercise-search-engine.ts'
 import { definition, type Stage, samples, upsertOf } from './search-documents.ts'
 
 const names = (outcomes: readonly Outcome[]) => outcomes.map(({ outcome }) => outcome)
-const titled = (id: string, title: string, version: number): Upsert =>
-  upsertOf({ id, title }, version)
+const titled = (id: string, title: string, version: number): Upsert => upsertOf({ id, title }, version)
 const gone = (id: string, version: number): Deletion => ({ id, version: BigInt(version) })
 
 async function begin({ engine, index }: Stage): Promise<void> {
@@ -37,9 +36,7 @@ export const searchWriteCases: readonly SearchCase[] = [
     async run(stage) {
       await begin(stage)
       const { engine, index, settle } = stage
-      assert.deepEqual(names(await engine.upsert(index, [titled('a', 'Hello world', 7)])), [
-        'delivered',
-      ])
+      assert.deepEqual(names(await engine.upsert(index, [titled('a', 'Hello world', 7)])), ['delivered'])
       await settle()
       const { hits, total } = await engine.search(index, { query: 'world' })
       assert.deepEqual([hits.map(({ id }) => id), total], [['a'], 1])

@@ -40,9 +40,19 @@ export function sampleEvent(sample: SampleEvent = {}, absent = false): OutboxEve
   const payload = absent ? null : (sample.payload ?? { id: aggregateId, note: marker })
   const headers = sample.headers ?? {}
   return new DeliveredEvent({
-    ...{ id, position, lane: 0, type: sample.type ?? 'sample.changed', aggregateType, aggregateId },
-    ...{ version: 1, key: null, headersText: JSON.stringify(headers), createdAt: Date.now() },
-    ...{ payloadText: JSON.stringify(payload), attempt: 1, absent },
+    id,
+    position,
+    lane: 0,
+    type: sample.type ?? 'sample.changed',
+    aggregateType,
+    aggregateId,
+    version: 1,
+    key: null,
+    headersText: JSON.stringify(headers),
+    createdAt: Date.now(),
+    payloadText: JSON.stringify(payload),
+    attempt: 1,
+    absent,
   })
 }
 
@@ -87,12 +97,7 @@ async function send(
 }
 
 /** A parked call ends as the engine sees it: one word for all its events. */
-async function ended(
-  sink: Sink,
-  { parked }: Parked,
-  count: number,
-  signal: AbortSignal,
-): Promise<readonly Outcome[]> {
+async function ended(sink: Sink, { parked }: Parked, count: number, signal: AbortSignal): Promise<readonly Outcome[]> {
   assertHandle(sink, parked)
   for (;;) {
     const [outcome] = await pollOnce(sink, [parked], signal)
@@ -156,9 +161,7 @@ export async function callInHalves(
   const left = await callInHalves(sink, again.slice(0, middle), options)
   const right = await callInHalves(sink, again.slice(middle), options)
   const late = [...left, ...right]
-  return outcomes.map((outcome) =>
-    outcome.outcome === 'split' ? (late.shift() as Outcome) : outcome,
-  )
+  return outcomes.map((outcome) => (outcome.outcome === 'split' ? (late.shift() as Outcome) : outcome))
 }
 
 export function names(outcomes: readonly Outcome[]): string[] {

@@ -4,15 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { OutboxEvent } from '../event.ts'
 import { capabilitiesOf, isParked, type Outcome, type Sink } from '../sinks/sink.ts'
 import type { Break, ExerciseSinkOptions, SampleEvent } from './exercise-sink.ts'
-import {
-  assertHandle,
-  type CallOptions,
-  call,
-  callInHalves,
-  names,
-  pollOnce,
-  sampleEvent,
-} from './sink-call.ts'
+import { assertHandle, type CallOptions, call, callInHalves, names, pollOnce, sampleEvent } from './sink-call.ts'
 
 type Hook = 'bad' | 'oversize' | 'down' | 'hang' | 'credentials' | 'throttle'
 
@@ -150,16 +142,13 @@ export const sinkCases: readonly SinkCase[] = [
   {
     name: 'a destination that is down is unavailable, and nothing is lost',
     needs: 'down',
-    run: (sink, options) =>
-      failsThenRecovers(sink, options, 'down', (outcomes) => assertAll(outcomes, 'unavailable')),
+    run: (sink, options) => failsThenRecovers(sink, options, 'down', (outcomes) => assertAll(outcomes, 'unavailable')),
   },
   {
     name: 'wrong credentials are misconfigured, and nothing is lost',
     needs: 'credentials',
     run: (sink, options) =>
-      failsThenRecovers(sink, options, 'credentials', (outcomes) =>
-        assertAll(outcomes, 'misconfigured'),
-      ),
+      failsThenRecovers(sink, options, 'credentials', (outcomes) => assertAll(outcomes, 'misconfigured')),
   },
   {
     name: 'a destination that asks for a pause is unavailable until then',
@@ -206,11 +195,7 @@ export const sinkCases: readonly SinkCase[] = [
   },
 ]
 
-async function oneFails(
-  sink: Sink,
-  options: ExerciseSinkOptions,
-  hook: 'bad' | 'oversize',
-): Promise<void> {
+async function oneFails(sink: Sink, options: ExerciseSinkOptions, hook: 'bad' | 'oversize'): Promise<void> {
   const others = good(options, Math.max(0, Math.min(4, batchOf(sink) - 1)))
   const events = [...others.slice(0, 2), special(options, hook), ...others.slice(2)]
   const outcomes = names(await callInHalves(sink, events, options))

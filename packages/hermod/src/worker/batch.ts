@@ -28,14 +28,9 @@ export interface Round {
 }
 
 /** A lane's part of a call that was parked, if all it read depends on this call alone. */
-export function partIn(
-  call: ReadonlySet<Entry>,
-  { lane, from, read }: Batch,
-): ParkedLane | undefined {
+export function partIn(call: ReadonlySet<Entry>, { lane, from, read }: Batch): ParkedLane | undefined {
   const covered = read.fresh.filter((entry) => call.has(entry)).length
-  const whole = read.fresh.every(
-    (entry) => entry.mark === null && (call.has(entry) || isSuperseded(entry.outcome)),
-  )
+  const whole = read.fresh.every((entry) => entry.mark === null && (call.has(entry) || isSuperseded(entry.outcome)))
   if (!whole || covered === 0 || read.due.length > 0) return undefined
   const { lane: number, fence } = lane
   const counts = { delivered: covered, superseded: read.fresh.length - covered }
@@ -47,10 +42,8 @@ export function toSend({ lane, read: { fresh, due } }: Batch, known: Result): En
   const going = [...due]
   for (const entry of fresh) {
     if (entry.mark === 'held') known.set(entry, 'passed')
-    else if (lane.beyond.size > 0 && lane.beyond.has(entry.event.position))
-      known.set(entry, delivered())
-    else if (entry.gone)
-      known.set(entry, rejected({ code: 'HMD_EVENT_UNKNOWN', message: 'the event is gone' }))
+    else if (lane.beyond.size > 0 && lane.beyond.has(entry.event.position)) known.set(entry, delivered())
+    else if (entry.gone) known.set(entry, rejected({ code: 'HMD_EVENT_UNKNOWN', message: 'the event is gone' }))
     else going.push(entry)
   }
   return going
@@ -74,8 +67,7 @@ export function oneOf(batch: Batch): Batch | undefined {
   const [first] = toSend(batch, new Result())
   if (first === undefined) return undefined
   const { read } = batch
-  if (first.mark === 'due')
-    return { ...batch, read: { ...read, due: [first], fresh: [], through: batch.from } }
+  if (first.mark === 'due') return { ...batch, read: { ...read, due: [first], fresh: [], through: batch.from } }
   const fresh = read.fresh.filter(({ event }) => event.position <= first.event.position)
   return { ...batch, read: { ...read, due: [], fresh, through: first.event.position } }
 }

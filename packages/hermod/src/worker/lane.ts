@@ -76,17 +76,14 @@ export class HeldLane {
     if (this.#flights.length === 0) return read
     const quiet = this.#flights.every(({ failed, dead }) => failed.size + dead.size === 0)
     const fresh = quiet ? read.fresh : read.fresh.map((entry) => this.#marked(entry))
-    const due = read.due.filter(
-      (entry) => !this.#flights.some((flight) => flight.due.has(aggregateKey(entry))),
-    )
+    const due = read.due.filter((entry) => !this.#flights.some((flight) => flight.due.has(aggregateKey(entry))))
     return { ...read, fresh, due }
   }
 
   #marked(entry: Entry): Entry {
     const key = aggregateKey(entry)
     if (this.#flights.some(({ failed }) => failed.has(key))) return { ...entry, mark: 'held' }
-    if (entry.mark === null && this.#flights.some(({ dead }) => dead.has(key)))
-      return { ...entry, mark: 'dead' }
+    if (entry.mark === null && this.#flights.some(({ dead }) => dead.has(key))) return { ...entry, mark: 'dead' }
     return entry
   }
 

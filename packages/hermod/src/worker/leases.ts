@@ -144,8 +144,7 @@ export class Leases {
     const { db, subscription, owner } = this.#station
     const served = [...(loopsOf.get(this.#station) ?? [])].flatMap(({ lanes }) => lanes)
     const ours = await owned(db, subscription.name, owner)
-    const isServed = (lane: number, fence: bigint) =>
-      served.some((one) => one.lane === lane && one.fence === fence)
+    const isServed = (lane: number, fence: bigint) => served.some((one) => one.lane === lane && one.fence === fence)
     const forgotten = ours.filter(({ lane, fence }) => !isServed(lane, fence))
     await release(db, subscription.name, owner, forgotten)
   }

@@ -58,10 +58,7 @@ export class Listen {
   async #beat(client: PoolClient): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const silence = new Promise<never>((_, reject) => {
-      timer = setTimeout(
-        () => reject(new Error('no answer from the listening connection')),
-        heartbeatAnswerMs,
-      )
+      timer = setTimeout(() => reject(new Error('no answer from the listening connection')), heartbeatAnswerMs)
     })
     try {
       await Promise.race([client.query('select 1'), silence])

@@ -83,8 +83,7 @@ export class Pace {
     if (count > 0) this.#quickestMs = Math.min(this.#quickestMs * 1.05, ms)
     const target = Math.max(sliceMs, 2 * this.#quickestMs)
     if (ms > target) this.#count = Math.max(1, Math.floor(this.#count / 2))
-    else if (ms < target / 2 && count >= this.#count)
-      this.#count = Math.min(countMax, this.#count * 2)
+    else if (ms < target / 2 && count >= this.#count) this.#count = Math.min(countMax, this.#count * 2)
     this.rest(ms)
   }
 
@@ -102,8 +101,7 @@ export class Pace {
   #rate({ journey, plan }: Replay): Rate | undefined {
     const { ratePerSecond } = plan as { ratePerSecond?: number }
     if (ratePerSecond === undefined) return undefined
-    if (this.#shared.rate?.journey !== journey)
-      this.#shared.rate = { journey, bucket: new Rate(ratePerSecond) }
+    if (this.#shared.rate?.journey !== journey) this.#shared.rate = { journey, bucket: new Rate(ratePerSecond) }
     const { bucket } = this.#shared.rate
     // Evenly between workers: lanes that have met their live cursor are given back.
     bucket.share(this.#station, 1 / Math.max(1, this.#station.state().workers))

@@ -48,8 +48,7 @@ export class Parking {
     const back = this.#returned.shift()
     if (back === undefined) return undefined
     const left = this.#left.has(back.round)
-    for (const { lane } of back.round.batches)
-      if (!left || lane.parked === 'waiting') lane.parked = undefined
+    for (const { lane } of back.round.batches) if (!left || lane.parked === 'waiting') lane.parked = undefined
     return back
   }
 
@@ -73,11 +72,7 @@ export class Parking {
   }
 
   /** For a call of this round: records the handle, lets the loop go on, waits for the end. */
-  async park(
-    round: Round,
-    handle: string,
-    entries: readonly Entry[],
-  ): Promise<Outcome | undefined> {
+  async park(round: Round, handle: string, entries: readonly Entry[]): Promise<Outcome | undefined> {
     const call = new Set(entries)
     for (const { lane, read } of round.batches) {
       // A part whose call has ended keeps its record until all of the round has.
@@ -122,13 +117,7 @@ export class Parking {
     }
   }
 
-  #resume(
-    lane: HeldLane,
-    handle: string,
-    batch: Batch,
-    counts: NonNullable<Round['counts']>,
-    startedMs: number,
-  ): void {
+  #resume(lane: HeldLane, handle: string, batch: Batch, counts: NonNullable<Round['counts']>, startedMs: number): void {
     lane.parked = 'recorded'
     const base = { entries: [], known: new Result(), rehearsed: false, startedMs }
     const round = { ...base, batches: [batch], counts }

@@ -30,8 +30,7 @@ export class Reading {
     const { batch, sink } = station.subscription
     const itemsMax = sink.capabilities?.itemsMax ?? batch.count
     // What may be parked is one call: its lanes wait for one task.
-    this.#countMax =
-      station.poller === undefined ? batch.count : Math.min(batch.count, Math.max(1, itemsMax))
+    this.#countMax = station.poller === undefined ? batch.count : Math.min(batch.count, Math.max(1, itemsMax))
     this.#count = this.#countMax
   }
 
@@ -98,7 +97,10 @@ export class Reading {
   #reader(lanes: readonly HeldLane[], count: number, probing: boolean): Reader {
     const { subscription, kinds, definitions, listens } = this.#station
     return {
-      ...{ subscription, kinds, definitions, listens },
+      subscription,
+      kinds,
+      definitions,
+      listens,
       lanes: lanes.map(({ lane, ahead, full }) => ({ lane, after: ahead, full })),
       limits: { count, bytes: subscription.batch.bytes, probing },
     }

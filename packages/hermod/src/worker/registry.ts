@@ -16,7 +16,12 @@ export const heartbeatMs = 1_000
 const aliveMs = 2_500
 
 const UNKNOWN: SubscriptionState = {
-  ...{ mode: 'paused', outdated: false, held: false, probeAtMs: 0, lanes: 1, workers: 1 },
+  mode: 'paused',
+  outdated: false,
+  held: false,
+  probeAtMs: 0,
+  lanes: 1,
+  workers: 1,
 }
 
 export class Registry {
@@ -29,12 +34,7 @@ export class Registry {
   #draining = false
   #beating: Promise<void> | undefined
 
-  constructor(
-    db: Database,
-    id: string,
-    name: string,
-    subscriptions: readonly ResolvedSubscription[],
-  ) {
+  constructor(db: Database, id: string, name: string, subscriptions: readonly ResolvedSubscription[]) {
     this.#db = db
     this.id = id
     this.name = name

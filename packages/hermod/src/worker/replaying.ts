@@ -69,13 +69,7 @@ export class Replaying {
   #missed = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(
-    station: Station,
-    leases: Leases,
-    sending: Sending,
-    breaker: Breaker,
-    wake: () => void,
-  ) {
+  constructor(station: Station, leases: Leases, sending: Sending, breaker: Breaker, wake: () => void) {
     this.#station = station
     this.#leases = leases
     this.#sending = sending
@@ -95,8 +89,7 @@ export class Replaying {
   /** Milliseconds until a slice may go; infinite while one is out, or none is left. */
   get waitMs(): number {
     const { replay } = this.#station.state()
-    if (replay === undefined || this.#work !== undefined || !this.open)
-      return Number.POSITIVE_INFINITY
+    if (replay === undefined || this.#work !== undefined || !this.open) return Number.POSITIVE_INFINITY
     return this.#pace.waitMs(replay)
   }
 
@@ -202,13 +195,17 @@ export class Replaying {
     if (place?.journey !== journey || place.at === undefined) {
       const found = await replayCursor(db, subscription.name, journey, lane.lane)
       place = {
-        ...{ journey, at: found?.at, stop: found?.stop, met: found === undefined },
-        ...{ window: undefined, used: 0, strike: undefined },
+        journey,
+        at: found?.at,
+        stop: found?.stop,
+        met: found === undefined,
+        window: undefined,
+        used: 0,
+        strike: undefined,
       }
       this.#places.set(lane, place)
     }
-    if (!place.met && place.window === undefined)
-      await this.#look(replay, lane, place, place.at as bigint)
+    if (!place.met && place.window === undefined) await this.#look(replay, lane, place, place.at as bigint)
     return place
   }
 
@@ -331,13 +328,7 @@ export class Replaying {
     this.#places.set(lane, place)
   }
 
-  async #enlist(
-    { journey }: Replay,
-    lane: HeldLane,
-    place: Place,
-    part: Part,
-    to: bigint,
-  ): Promise<number> {
+  async #enlist({ journey }: Replay, lane: HeldLane, place: Place, part: Part, to: bigint): Promise<number> {
     const { db, subscription, owner } = this.#station
     this.#places.delete(lane)
     const range = { ...where(lane), from: place.at as bigint, to }

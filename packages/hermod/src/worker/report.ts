@@ -42,13 +42,14 @@ function tellOutcome(
   outcome: Outcome,
 ): void {
   notify(listener, 'outcome', {
-    ...{ subscription: subscription.name, lane, position: event.position, type: event.type },
-    ...{
-      outcome: outcome.outcome,
-      attempt: event.attempt,
-      code: outcome.code,
-      status: outcome.status,
-    },
+    subscription: subscription.name,
+    lane,
+    position: event.position,
+    type: event.type,
+    outcome: outcome.outcome,
+    attempt: event.attempt,
+    code: outcome.code,
+    status: outcome.status,
     fingerprint: fingerprint(subscription.sink.name, outcome),
   })
 }

@@ -38,11 +38,7 @@ export interface RetentionResult {
   readonly held: Map<string, string>
 }
 
-export async function retain(
-  db: Database,
-  retention: Retention,
-  listener: Listener,
-): Promise<RetentionResult> {
+export async function retain(db: Database, retention: Retention, listener: Listener): Promise<RetentionResult> {
   const result: RetentionResult = { dropped: [], emptied: [], held: new Map() }
   const leaves = await readLeaves(db)
   for (const leaf of leaves.filter(({ emptied }) => emptied)) await drop(db, leaf, result)
@@ -53,16 +49,13 @@ export async function retain(
     if (!(await emptyLog(db, leaf, retention, listener, result))) break
   }
   for (const leaf of ofParent(leaves, 'event')) await emptyEvent(db, leaf, result)
-  for (const leaf of ofParent(leaves, 'attempt'))
-    await empty(db, leaf, retention.attemptDays, result)
+  for (const leaf of ofParent(leaves, 'attempt')) await empty(db, leaf, retention.attemptDays, result)
   return result
 }
 
 /** Closed leaves that still hold rows, and the default one, which is never closed. */
 function ofParent(leaves: readonly Leaf[], parent: string): Leaf[] {
-  return leaves.filter(
-    (leaf) => leaf.parent === parent && !leaf.emptied && (leaf.closed || leaf.to === null),
-  )
+  return leaves.filter((leaf) => leaf.parent === parent && !leaf.emptied && (leaf.closed || leaf.to === null))
 }
 
 async function readLeaves(db: Database): Promise<Leaf[]> {

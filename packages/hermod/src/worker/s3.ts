@@ -53,10 +53,7 @@ function objectUrl({ endpoint, bucket, prefix = '' }: S3Target, name: string): U
 
 /** S3 wants every byte but the unreserved ones encoded. */
 function encode(part: string): string {
-  return encodeURIComponent(part).replace(
-    /[!'()*]/g,
-    (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
-  )
+  return encodeURIComponent(part).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
 /** Exported for the test's double, which computes the signature again from what it received. */
@@ -74,10 +71,7 @@ export function signedHeaders(
   const asked = ['PUT', url.pathname, '', lines.join(''), names, sha256].join('\n')
   const scope = `${day}/${region}/s3/aws4_request`
   const text = ['AWS4-HMAC-SHA256', time, scope, hex(asked)].join('\n')
-  const key = [day, region, 's3', 'aws4_request'].reduce<string | Buffer>(
-    hmac,
-    `AWS4${secretAccessKey}`,
-  )
+  const key = [day, region, 's3', 'aws4_request'].reduce<string | Buffer>(hmac, `AWS4${secretAccessKey}`)
   const signature = hmac(key, text).toString('hex')
   const authorization = `AWS4-HMAC-SHA256 Credential=${accessKeyId}/${scope}, SignedHeaders=${names}, Signature=${signature}`
   return { ...headers, authorization }
@@ -91,10 +85,7 @@ function hex(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-function answerTo(
-  request: ClientRequest,
-  content: Readable,
-): Promise<{ status: number; text: string }> {
+function answerTo(request: ClientRequest, content: Readable): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
       content.destroy()

@@ -37,17 +37,13 @@ export class Sending {
   async send(round: Round): Promise<Result> {
     const { entries, rehearsed } = round
     if (entries.length > 0) this.liveAtMs = performance.now()
-    if (!rehearsed)
-      return this.call(entries, async (handle, call) => this.#parking?.park(round, handle, call))
+    if (!rehearsed) return this.call(entries, async (handle, call) => this.#parking?.park(round, handle, call))
     this.#station.rate?.take(entries.length)
     return rehearse(this.#station.subscription, entries)
   }
 
   /** `parked` waits for the end of a call that the destination took as a task. */
-  async call(
-    entries: readonly Entry[],
-    parked: NonNullable<CallOptions['parked']>,
-  ): Promise<Result> {
+  async call(entries: readonly Entry[], parked: NonNullable<CallOptions['parked']>): Promise<Result> {
     const { db, subscription, owner, rate, abort } = this.#station
     if (entries.length === 0) return new Result()
     rate?.take(entries.length)
@@ -63,12 +59,10 @@ export class Sending {
       signal: AbortSignal.any([abort, lost.signal]),
       deadlineMs: () => this.#deadlineMs(),
       mine: (entry) => holder(entry) !== undefined,
-      called: (events, outcomes, durationMs) =>
-        tellCall(this.#station, events, outcomes, durationMs),
+      called: (events, outcomes, durationMs) => tellCall(this.#station, events, outcomes, durationMs),
       sending: async (entry, note) => {
         const mine = holder(entry)
-        if (mine === undefined)
-          throw new HermodError('HMD_LEASE_LOST', `lane ${entry.lane} is no longer held`)
+        if (mine === undefined) throw new HermodError('HMD_LEASE_LOST', `lane ${entry.lane} is no longer held`)
         await sending(db, subscription.name, owner, mine, entry.event.position, note)
       },
       parked,

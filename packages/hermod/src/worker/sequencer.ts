@@ -237,8 +237,7 @@ export class Sequencer {
     const { listener } = this.#options
     const code = error instanceof HermodError ? error.code : undefined
     // A refusal is told once, not at every poll.
-    if (code === undefined || code !== this.#refusal)
-      notify(listener, 'error', { during: 'step', error })
+    if (code === undefined || code !== this.#refusal) notify(listener, 'error', { during: 'step', error })
     this.#refusal = code
   }
 }

@@ -36,12 +36,7 @@ export class Upkeep {
   /** The last turn's outcome, for tests and whoever asks. */
   last: RetentionResult | undefined
 
-  constructor(
-    db: Database,
-    options: ResolvedWorkerOptions,
-    listener: Listener,
-    everyMs = upkeepMs,
-  ) {
+  constructor(db: Database, options: ResolvedWorkerOptions, listener: Listener, everyMs = upkeepMs) {
     this.#db = db
     this.#options = options
     this.#listener = listener

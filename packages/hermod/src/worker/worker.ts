@@ -66,15 +66,16 @@ export class Worker {
     this.name = options.name ?? `${hostname()}:${process.pid}`
     this.#registry = new Registry(db, this.id, this.name, subscriptions)
     this.#sequencer = new Sequencer({
-      ...{ db, listener, wake: this.#committed },
-      ...{ busyPollMs: options.busyPollMs, pollMs: options.pollMs },
+      db,
+      listener,
+      wake: this.#committed,
+      busyPollMs: options.busyPollMs,
+      pollMs: options.pollMs,
       numbered: (news, by) => this.#tellLoops(news, by),
       offer: () => this.#offer(),
       others: () => this.#registry.others,
     })
-    this.#listen = options.listen
-      ? new Listen(db, listener, (message) => this.#heard(message?.payload))
-      : undefined
+    this.#listen = options.listen ? new Listen(db, listener, (message) => this.#heard(message?.payload)) : undefined
     this.#upkeep = options.upkeep ? new Upkeep(db, options, listener) : undefined
     this.#journeys = context.journeys.runner(this.name, options.leaseMs)
     const turnstile = new Turnstile(options.concurrency)
@@ -115,9 +116,7 @@ export class Worker {
       while (worked && performance.now() < untilMs) {
         const numbered = await this.#sequencer.all(untilMs)
         // All of them end before lanes are given back, also when one fails.
-        const turns = await Promise.allSettled(
-          this.#loops.map((loop) => loop.turnUntilIdle(untilMs)),
-        )
+        const turns = await Promise.allSettled(this.#loops.map((loop) => loop.turnUntilIdle(untilMs)))
         for (const turn of turns) if (turn.status === 'rejected') throw turn.reason
         worked = numbered > 0 || turns.some((turn) => turn.status === 'fulfilled' && turn.value)
       }
@@ -199,8 +198,7 @@ export class Worker {
 
   #crewOf(subscription: ResolvedSubscription, turnstile: Turnstile): Crew {
     const { concurrency } = this.#context.options
-    const count =
-      subscription.lanes === 1 ? 1 : Math.min(concurrency, subscription.inFlightMax ?? concurrency)
+    const count = subscription.lanes === 1 ? 1 : Math.min(concurrency, subscription.inFlightMax ?? concurrency)
     const station = this.#station(subscription, turnstile)
     const share = (index: number) => {
       const { lanes, workers } = station.state()
@@ -216,14 +214,18 @@ export class Worker {
     const { rate, sink } = subscription
     let warned = false
     const station: Omit<Station, 'poller'> & { poller: Poller | undefined } = {
-      ...{ db, subscription, listener, definitions, random, turnstile, passes: 0 },
-      ...{
-        owner: this.id,
-        workerName: this.name,
-        leaseMs: options.leaseMs,
-        pollMs: options.pollMs,
-        busyPollMs: options.busyPollMs,
-      },
+      db,
+      subscription,
+      listener,
+      definitions,
+      random,
+      turnstile,
+      passes: 0,
+      owner: this.id,
+      workerName: this.name,
+      leaseMs: options.leaseMs,
+      pollMs: options.pollMs,
+      busyPollMs: options.busyPollMs,
       kinds: new Map(),
       poller: undefined,
       rate: rate === undefined ? undefined : new Rate(rate.perSecond),

@@ -28,9 +28,7 @@ function start(args: string[], env: Record<string, string> = {}) {
   child.stderr.on('data', (chunk) => {
     ended.err += chunk
   })
-  const end = new Promise<Ended>((resolve) =>
-    child.on('close', (code) => resolve({ ...ended, code })),
-  )
+  const end = new Promise<Ended>((resolve) => child.on('close', (code) => resolve({ ...ended, code })))
   return { child, ended, end }
 }
 
@@ -61,9 +59,7 @@ describe('without a database', () => {
     ]) {
       expect(names).toContain(name)
     }
-    const some = await Promise.all(
-      ['dead', 'migrate', 'work'].map((name) => hermod(['help', name])),
-    )
+    const some = await Promise.all(['dead', 'migrate', 'work'].map((name) => hermod(['help', name])))
     for (const { out } of some) expect(out).toMatch(/^ {2}\$ hermod /)
     expect((await hermod(['dead', '--help'])).out).toBe(some[0]?.out)
   })
@@ -116,9 +112,7 @@ describe('with a database', slow, () => {
     s = await stage(db, {
       search: {
         answer: ({ aggregateId }) =>
-          aggregateId === 'fine'
-            ? undefined
-            : rejected({ code: 'bad', message: 'field "x" is wrong' }),
+          aggregateId === 'fine' ? undefined : rejected({ code: 'bad', message: 'field "x" is wrong' }),
       },
     })
   })
@@ -157,9 +151,7 @@ describe('with a database', slow, () => {
     const bad = await onDb('status', '--json')
     expect(bad.code).toBe(1)
     const found = JSON.parse(bad.out)
-    expect(found.needs).toMatchObject([
-      { subscription: 'search', says: 'search has 2 dead letters' },
-    ])
+    expect(found.needs).toMatchObject([{ subscription: 'search', says: 'search has 2 dead letters' }])
     expect(found.subscriptions[0]).toMatchObject({ name: 'search', dead: 2, delivered: 1 })
   })
 
@@ -169,24 +161,19 @@ describe('with a database', slow, () => {
     const { group, samplePosition } = groups[0]
     const lines = (await onDb('dead', 'list', '--plain', '--quiet')).out.trim().split('\n')
     expect(lines.map((line) => line.split('\t')[1])).toEqual(['subscription', 'search', 'search'])
-    expect((await onDb('dead', 'show', samplePosition)).out).toMatch(
-      /document\/worse[\s\S]*search +dead/,
-    )
+    expect((await onDb('dead', 'show', samplePosition)).out).toMatch(/document\/worse[\s\S]*search +dead/)
     const dry = await onDb('dead', 'retry', 'search', '--group', group, '--dry-run', '--json')
     expect(JSON.parse(dry.out)).toMatchObject({ matching: 2, retried: 0 })
-    expect(
-      await onDb('dead', 'discard', 'search', '--group', group, '--reason', 'x'),
-    ).toMatchObject({ code: 2, out: '' })
-    expect((await onDb('dead', 'discard', 'search', '--group', group, '--yes')).err).toMatch(
-      /--reason/,
-    )
+    expect(await onDb('dead', 'discard', 'search', '--group', group, '--reason', 'x')).toMatchObject({
+      code: 2,
+      out: '',
+    })
+    expect((await onDb('dead', 'discard', 'search', '--group', group, '--yes')).err).toMatch(/--reason/)
     const one = await onDb('dead', 'retry', 'search', samplePosition, '--json')
     expect(JSON.parse(one.out)).toMatchObject({ retried: 1 })
     const rest = await onDb('dead', 'discard', 'search', '--all', '--reason', 'test data', '--yes')
     expect(rest.out).toMatch(/^discarded\t1$/m)
-    expect(
-      await db.query('select actor, action, reason, count from outbox.audit order by id'),
-    ).toEqual([
+    expect(await db.query('select actor, action, reason, count from outbox.audit order by id')).toEqual([
       { actor: 'cli:ada', action: 'retry', reason: null, count: '1' },
       { actor: 'cli:ada', action: 'discard', reason: 'test data', count: '1' },
     ])

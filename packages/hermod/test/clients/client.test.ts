@@ -19,18 +19,13 @@ describe('asTx', () => {
     expect(() => asTx(client)).toThrow(refusal('HMD_CLIENT_UNKNOWN', message))
   })
 
-  it.each([true, 'unknown'] as const)(
-    'takes a wrapped transaction as it is (%s)',
-    (inTransaction) => {
-      const own: Tx = { query: async () => [], inTransaction }
-      expect(asTx(own)).toBe(own)
-    },
-  )
+  it.each([true, 'unknown'] as const)('takes a wrapped transaction as it is (%s)', (inTransaction) => {
+    const own: Tx = { query: async () => [], inTransaction }
+    expect(asTx(own)).toBe(own)
+  })
 
   it('refuses a wrapped client that says it is outside a transaction', () => {
     const own: Tx = { query: async () => [], inTransaction: false }
-    expect(() => asTx(own)).toThrow(
-      refusal('HMD_EMIT_OUTSIDE_TRANSACTION', /outside a transaction/),
-    )
+    expect(() => asTx(own)).toThrow(refusal('HMD_EMIT_OUTSIDE_TRANSACTION', /outside a transaction/))
   })
 })

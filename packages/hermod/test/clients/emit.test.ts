@@ -52,8 +52,7 @@ describe.each(libraries)('$library', ({ library, transaction, outside }) => {
     const ids = sink.accepted.map((event) => event.aggregateId)
     return ids.filter((id) => id.startsWith(library)).toSorted()
   }
-  const stored = async (id: string) =>
-    (await db.query('select from outbox.event where aggregate_id = $1', [id])).length
+  const stored = async (id: string) => (await db.query('select from outbox.event where aggregate_id = $1', [id])).length
 
   it('delivers after the commit', async () => {
     const id = `${library}-committed`

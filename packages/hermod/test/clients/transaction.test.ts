@@ -13,8 +13,7 @@ const placed = (id: string, payload: unknown = {}) => ({
   aggregate: ['order', id] as const,
   payload,
 })
-const write = (tx: PoolClient, id: string) =>
-  tx.query({ text: 'insert into shop values ($1)', values: [id] })
+const write = (tx: PoolClient, id: string) => tx.query({ text: 'insert into shop values ($1)', values: [id] })
 const rows = (id: string) => db.query('select from shop where id = $1', [id])
 const events = async (id: string) =>
   (
@@ -82,11 +81,7 @@ describe.each(['on', 'off'])('with standard_conforming_strings %s', (setting) =>
       await tx.query(`set local standard_conforming_strings = ${setting}`)
       emit([placed(id, { text, n: 2 }), placed(id, { text, n: 3 })])
     })
-    expect((await events(id)).map(({ payload }) => payload)).toEqual([
-      { text },
-      { text, n: 2 },
-      { text, n: 3 },
-    ])
+    expect((await events(id)).map(({ payload }) => payload)).toEqual([{ text }, { text, n: 2 }, { text, n: 3 }])
   })
 })
 
@@ -94,9 +89,7 @@ it('emits more than one call may hold', async () => {
   await outbox.transaction(async (_tx, emit) => {
     for (let n = 0; n < 3; n++) emit(Array.from({ length: 4_000 }, () => placed('lots')))
   })
-  expect(await db.query(`select from outbox.event where aggregate_id = 'lots'`)).toHaveLength(
-    12_000,
-  )
+  expect(await db.query(`select from outbox.event where aggregate_id = 'lots'`)).toHaveLength(12_000)
 })
 
 describe('nothing is written when', () => {
@@ -113,9 +106,7 @@ describe('nothing is written when', () => {
   it('an event is refused, and the caller hears of it at once', async () => {
     const failing = outbox.transaction(async (tx, emit) => {
       await write(tx, 'refused')
-      expect(() => emit({ ...placed('refused'), type: 'Wrong' })).toThrow(
-        /type must be noun\.verbed/,
-      )
+      expect(() => emit({ ...placed('refused'), type: 'Wrong' })).toThrow(/type must be noun\.verbed/)
       emit({ ...placed('refused'), type: 'Wrong' })
     })
     await expect(failing).rejects.toMatchObject({ code: 'HMD_EVENT_INVALID', field: 'type' })
@@ -133,23 +124,18 @@ describe('nothing is written when', () => {
     expect([await rows('conflict'), await events('conflict')]).toMatchObject([[], [{ payload: 1 }]])
   })
 
-  it.each([false, true])(
-    'the error of a statement was swallowed (events: %s)',
-    async (withEvent) => {
-      const failing = outbox.transaction(async (tx, emit) => {
-        await write(tx, 'swallowed')
-        await tx.query('select 1/0').catch(() => {})
-        if (withEvent) emit(placed('swallowed'))
-      })
-      await expect(failing).rejects.toMatchObject({ code: withEvent ? '25P02' : 'HMD_ROLLED_BACK' })
-      expect([await rows('swallowed'), await events('swallowed')]).toEqual([[], []])
-    },
-  )
+  it.each([false, true])('the error of a statement was swallowed (events: %s)', async (withEvent) => {
+    const failing = outbox.transaction(async (tx, emit) => {
+      await write(tx, 'swallowed')
+      await tx.query('select 1/0').catch(() => {})
+      if (withEvent) emit(placed('swallowed'))
+    })
+    await expect(failing).rejects.toMatchObject({ code: withEvent ? '25P02' : 'HMD_ROLLED_BACK' })
+    expect([await rows('swallowed'), await events('swallowed')]).toEqual([[], []])
+  })
 
   it('COMMIT itself fails', async () => {
-    await db.query(
-      'alter table shop add constraint later unique (id) deferrable initially deferred',
-    )
+    await db.query('alter table shop add constraint later unique (id) deferrable initially deferred')
     await db.query('alter table shop drop constraint shop_pkey')
     await outbox.transaction((tx) => write(tx, 'deferred'))
     const failing = outbox.transaction(async (tx, emit) => {

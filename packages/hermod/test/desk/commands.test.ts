@@ -13,8 +13,7 @@ const accepted = (sink: { accepted: readonly { payload: unknown }[] } | undefine
 
 describe('discard', () => {
   it('releases what was held behind it', async () => {
-    const answer = ({ payload }: { payload: unknown }) =>
-      (payload as { n: number }).n === 0 ? rejected() : undefined
+    const answer = ({ payload }: { payload: unknown }) => ((payload as { n: number }).n === 0 ? rejected() : undefined)
     const s = await stage(db, { held: { answer, onDead: 'hold' } })
     const ids = await s.emit(...docs('h', 'h', 'h'))
     await s.work('held')
@@ -31,18 +30,14 @@ describe('discard', () => {
       'delivered',
     ])
     const story = await s.outbox.event(ids[0] as bigint)
-    expect(story?.states.find(({ subscription }) => subscription === 'held')?.reason).toBe(
-      'a test entry',
-    )
+    expect(story?.states.find(({ subscription }) => subscription === 'held')?.reason).toBe('a test entry')
   })
 
   it('a row in flight: the result of that call does not count', async () => {
     const s = await stage(db, { flight: { answer: () => retry() } })
     const [id] = await s.emit(...docs('x'))
     await s.work('flight')
-    await db.query(
-      `update outbox.delivery set next_attempt_at = outbox.clock() where subscription = 'flight'`,
-    )
+    await db.query(`update outbox.delivery set next_attempt_at = outbox.clock() where subscription = 'flight'`)
     await db.query(
       `update outbox.lane set owner = 'w', fence = fence + 1, lease_until = outbox.clock() + interval '1 minute' where subscription = 'flight'`,
     )
@@ -111,14 +106,9 @@ describe('correct', () => {
     await s.work('mend')
     expect(seen).toEqual([{ to: 'wrong' }, { to: 'right' }])
     expect(s.sinks.mend?.accepted[0]?.headers).toEqual({ actor: 'ada' })
-    const [event] = await db.query<{ payload: unknown }>(
-      'select payload from outbox.event where id = $1',
-      [id],
-    )
+    const [event] = await db.query<{ payload: unknown }>('select payload from outbox.event where id = $1', [id])
     expect(event?.payload).toEqual({ to: 'wrong' })
-    const rows = (await s.outbox.audit({ subscription: 'mend' })).filter(
-      ({ action }) => action === 'correct',
-    )
+    const rows = (await s.outbox.audit({ subscription: 'mend' })).filter(({ action }) => action === 'correct')
     expect(rows.map(({ before, after }) => [before, after])).toEqual([
       [{ headers: null }, { headers: { actor: 'ada' }, state: 'dead' }],
       [{ payload: { to: 'wrong' } }, { payload: { to: 'right' }, state: 'dead' }],
@@ -136,9 +126,9 @@ describe('correct', () => {
     await expect(s.outbox.correct('whole', position, {}, BY)).rejects.toMatchObject({
       code: 'HMD_OPTION_INVALID',
     })
-    await expect(
-      s.outbox.correct('whole', position, { payload: Number.NaN }, BY),
-    ).rejects.toMatchObject({ code: 'HMD_PAYLOAD_INVALID' })
+    await expect(s.outbox.correct('whole', position, { payload: Number.NaN }, BY)).rejects.toMatchObject({
+      code: 'HMD_PAYLOAD_INVALID',
+    })
   })
 })
 

@@ -37,9 +37,7 @@ describe('find', () => {
     expect(await found({ state: 'scheduled', subscription: 'a' })).toEqual([])
     expect(await found({ state: 'unknown' })).toEqual([])
     expect(await found({ type: 'memo.*' })).toEqual([4])
-    expect(await found({ type: 'document.updated', aggregate: ['document', 'slow'] })).toEqual([
-      2, 3,
-    ])
+    expect(await found({ type: 'document.updated', aggregate: ['document', 'slow'] })).toEqual([2, 3])
     expect(await found({ state: 'dead', type: 'memo.sent' })).toEqual([])
     expect(await found({ actor: 'ada' })).toEqual([4])
     expect(await found({ subscription: 'b' })).toEqual([4])
@@ -70,9 +68,7 @@ describe('find', () => {
     await s.number()
     const second = await s.outbox.find(filter, { limit: 10, cursor: first.cursor ?? '' })
     const third = await s.outbox.find(filter, { limit: 10, cursor: second.cursor ?? '' })
-    const seen = [first, second, third].flatMap(({ events }) =>
-      events.map(({ position }) => position),
-    )
+    const seen = [first, second, third].flatMap(({ events }) => events.map(({ position }) => position))
     expect(seen).toHaveLength(25)
     expect(seen).toEqual([...seen].sort((a, b) => Number((b ?? 0n) - (a ?? 0n))))
     expect(new Set(seen).size).toBe(25)
@@ -81,18 +77,15 @@ describe('find', () => {
     await expect(other).rejects.toMatchObject({ code: 'HMD_CURSOR_INVALID' })
   })
 
-  it.each([
-    '',
-    'rubbish',
-    Buffer.from('1.0123456789abcdef.5').toString('base64url'),
-    '../../etc',
-    'é',
-  ])('refuses the cursor %j', async (cursor) => {
-    const s = await stage(db, {})
-    await expect(s.outbox.find({}, { cursor })).rejects.toMatchObject({
-      code: 'HMD_CURSOR_INVALID',
-    })
-  })
+  it.each(['', 'rubbish', Buffer.from('1.0123456789abcdef.5').toString('base64url'), '../../etc', 'é'])(
+    'refuses the cursor %j',
+    async (cursor) => {
+      const s = await stage(db, {})
+      await expect(s.outbox.find({}, { cursor })).rejects.toMatchObject({
+        code: 'HMD_CURSOR_INVALID',
+      })
+    },
+  )
 
   it('is bounded: range, page, state, names of conditions', async () => {
     const s = await stage(db, {})
@@ -103,9 +96,7 @@ describe('find', () => {
     for (const limit of [0, 201, 1.5, Number.NaN])
       await expect(s.outbox.find({}, { limit })).rejects.toMatchObject(code('HMD_OPTION_INVALID'))
     await expect(s.outbox.find({ state: 'failed' } as never)).rejects.toThrow(states.join(', '))
-    await expect(s.outbox.find({ typ: 'x' } as never)).rejects.toMatchObject(
-      code('HMD_OPTION_UNKNOWN'),
-    )
+    await expect(s.outbox.find({ typ: 'x' } as never)).rejects.toMatchObject(code('HMD_OPTION_UNKNOWN'))
     await expect(s.outbox.find({ since: 'soon' })).rejects.toMatchObject(code('HMD_OPTION_INVALID'))
   })
 
@@ -161,9 +152,7 @@ describe('event', () => {
     expect(told?.sequencedAt).toBeInstanceOf(Date)
     const mine = told?.states.find(({ subscription }) => subscription === 'story')
     expect(mine).toMatchObject({ state: 'blocked', blockedBy: await s.positionOf(first) })
-    expect(told?.neighbours.map(({ id }) => id)).toEqual(
-      [first, second].filter((id) => id !== second),
-    )
+    expect(told?.neighbours.map(({ id }) => id)).toEqual([first, second].filter((id) => id !== second))
     const head = await s.outbox.event(first as bigint, { payload: true })
     expect(head?.payload).toEqual({ n: 0 })
     expect(head?.states.find(({ subscription }) => subscription === 'story')).toMatchObject({
@@ -172,17 +161,12 @@ describe('event', () => {
       code: 'busy',
       error: 'try later',
     })
-    expect(head?.attempts).toMatchObject([
-      { own: false },
-      { own: true, outcome: 'retry', code: 'busy' },
-    ])
+    expect(head?.attempts).toMatchObject([{ own: false }, { own: true, outcome: 'retry', code: 'busy' }])
     fails = false
     await s.outbox.retry('story', { state: 'retrying' }, BY)
     await s.work('story')
     const after = await s.outbox.event(first as bigint)
-    expect(after?.states.find(({ subscription }) => subscription === 'story')?.state).toBe(
-      'delivered',
-    )
+    expect(after?.states.find(({ subscription }) => subscription === 'story')?.state).toBe('delivered')
     expect(after?.audit).toMatchObject([{ action: 'retry', actor: 'ada', count: 1 }])
   })
 

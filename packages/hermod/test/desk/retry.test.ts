@@ -44,10 +44,7 @@ describe('retry', () => {
     await s.work('again')
     expect(await s.words(id)).toMatchObject({ again: 'delivered' })
     const story = await s.outbox.event(id as bigint)
-    expect(story?.attempts.map(({ outcome, own }) => [outcome, own])).toContainEqual([
-      'rejected',
-      true,
-    ])
+    expect(story?.attempts.map(({ outcome, own }) => [outcome, own])).toContainEqual(['rejected', true])
     expect(story?.audit.map(({ action }) => action)).toEqual(['retry'])
   })
 
@@ -79,16 +76,12 @@ describe('retry', () => {
     const position = await s.positionOf(id)
     const count = (await audits()).length
     const refused = (code: string) => ({ code })
-    await expect(s.outbox.retry('strict', 999_999n, BY)).rejects.toMatchObject(
-      refused('HMD_DELIVERY_UNKNOWN'),
-    )
+    await expect(s.outbox.retry('strict', 999_999n, BY)).rejects.toMatchObject(refused('HMD_DELIVERY_UNKNOWN'))
     await expect(s.outbox.retry('strikt', 1n, BY)).rejects.toThrow(/did you mean strict/)
-    await expect(s.outbox.retry('strict', position, { actor: '' })).rejects.toMatchObject(
+    await expect(s.outbox.retry('strict', position, { actor: '' })).rejects.toMatchObject(refused('HMD_OPTION_INVALID'))
+    await expect(s.outbox.discard('strict', position, { actor: 'ada' } as never)).rejects.toMatchObject(
       refused('HMD_OPTION_INVALID'),
     )
-    await expect(
-      s.outbox.discard('strict', position, { actor: 'ada' } as never),
-    ).rejects.toMatchObject(refused('HMD_OPTION_INVALID'))
     await s.outbox.discard('strict', position, BY)
     await expect(s.outbox.retry('strict', position, BY)).rejects.toMatchObject({
       code: 'HMD_DELIVERY_STATE',

@@ -29,9 +29,7 @@ async function scansOf(sql: string, params: unknown[] = []) {
   try {
     await client.query('begin')
     // The counters may still hold what this connection did before: the vacuum above.
-    const before = new Map(
-      (await client.query(SEQUENTIAL)).rows.map((row) => [row.relname, row.read]),
-    )
+    const before = new Map((await client.query(SEQUENTIAL)).rows.map((row) => [row.relname, row.read]))
     const { rows } = await client.query(sql, params)
     const after = (await client.query(SEQUENTIAL)).rows
     const scans = after.filter(({ relname, read }) => read - (before.get(relname) ?? 0) > 1000)
@@ -65,8 +63,7 @@ describe(`${count} events`, () => {
     const text = plan.map((line) => line['QUERY PLAN']).join('\n')
     expect(text).not.toMatch(/Seq Scan on (event|log)_/)
     const t0 = performance.now()
-    for (let n = 0; n < 50; n++)
-      await db.query('select * from outbox.status where event_id = $1', [n * 3_000 + 1])
+    for (let n = 0; n < 50; n++) await db.query('select * from outbox.status where event_id = $1', [n * 3_000 + 1])
     expect((performance.now() - t0) / 50).toBeLessThan(20)
   })
 
@@ -82,9 +79,7 @@ describe(`${count} events`, () => {
     const bare = `select count(*) from generate_series(0, 15) i cross join lateral
       (select g.pos from outbox.log g where g.lane = i order by g.pos limit 6250) g`
     const [ours, theirs] = [await best(() => s.outbox.stats()), await best(() => db.query(bare))]
-    console.log(
-      `stats at ${count} pending: ${ours.toFixed(1)} ms; bare count: ${theirs.toFixed(1)} ms`,
-    )
+    console.log(`stats at ${count} pending: ${ours.toFixed(1)} ms; bare count: ${theirs.toFixed(1)} ms`)
     expect(ours).toBeLessThan(Math.max(50, 2 * theirs))
   })
 

@@ -2,12 +2,7 @@
 
 import type { TestDatabase } from '../../../../test/support/database.ts'
 import { subscribe } from '../../src/flow/subscribe.ts'
-import {
-  createOutbox,
-  type NewEvent,
-  type Outbox,
-  type SubscriptionOptions,
-} from '../../src/index.ts'
+import { createOutbox, type NewEvent, type Outbox, type SubscriptionOptions } from '../../src/index.ts'
 import { subscriptionOptions } from '../../src/options.ts'
 import type { Outcome } from '../../src/sinks/sink.ts'
 import { type MemorySink, memorySink } from '../../src/testing/index.ts'
@@ -29,19 +24,12 @@ export type Stage = {
 }
 
 export type Declared = Partial<Omit<SubscriptionOptions, 'sink'>> & {
-  answer?: (event: {
-    aggregateId: string
-    position: bigint
-    payload: unknown
-  }) => Outcome | undefined
+  answer?: (event: { aggregateId: string; position: bigint; payload: unknown }) => Outcome | undefined
   ledger?: boolean
 }
 
 /** Subscriptions are installed at the head of the log, unless they say otherwise. */
-export async function stage(
-  db: TestDatabase,
-  subscriptions: Record<string, Declared>,
-): Promise<Stage> {
+export async function stage(db: TestDatabase, subscriptions: Record<string, Declared>): Promise<Stage> {
   const outbox = createOutbox({ pool: db.pool })
   const sinks: Record<string, MemorySink> = {}
   const number = async () => {
@@ -57,7 +45,9 @@ export async function stage(
     await subscribe(db.pool as never, subscriptionOptions(name, declared))
   }
   return {
-    ...{ outbox, sinks, number },
+    outbox,
+    sinks,
+    number,
     emit: (...events) => outbox.transaction((tx) => outbox.emit(tx, events)),
     work: async (...only) => {
       await number()

@@ -9,8 +9,7 @@ import { BY, docs, type Stage, stage } from './stage.ts'
 
 const db = useDatabase()
 
-const of = async (s: Stage, name: string) =>
-  (await s.outbox.stats()).subscriptions.find((one) => one.name === name)
+const of = async (s: Stage, name: string) => (await s.outbox.stats()).subscriptions.find((one) => one.name === name)
 
 describe('stats', () => {
   it('counts what the view says, state by state', async () => {
@@ -46,17 +45,7 @@ describe('stats', () => {
       )
       const words = Object.fromEntries(rows.map(({ state, n }) => [state, n]))
       const one = stats.subscriptions.find((each) => each.name === name)
-      const {
-        pending,
-        processing,
-        scheduled,
-        retrying,
-        blocked,
-        dead,
-        unknown,
-        discarded,
-        delivered,
-      } = one ?? {}
+      const { pending, processing, scheduled, retrying, blocked, dead, unknown, discarded, delivered } = one ?? {}
       const zero = {
         pending: 0,
         processing: 0,
@@ -120,9 +109,7 @@ describe('stats', () => {
     expect(behind?.health).toMatchObject({ word: 'behind' })
     expect(behind?.health.why).toMatch(/^no worker serves it; the oldest waits 3 min 2\d s$/)
     expect(behind?.oldestPendingAgeMs).toBeGreaterThanOrEqual(199_000)
-    await db.query(
-      `select outbox.hold('healthy', 'misconfigured', 'index not found', 1000, 5000, 'w')`,
-    )
+    await db.query(`select outbox.hold('healthy', 'misconfigured', 'index not found', 1000, 5000, 'w')`)
     expect(await of(s, 'healthy')).toMatchObject({
       health: { word: 'misconfigured', why: 'index not found' },
       breaker: { state: 'open', cause: 'misconfigured', failures: 1 },

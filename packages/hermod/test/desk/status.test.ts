@@ -35,11 +35,7 @@ describe('the words', () => {
   it('delivered, retrying, blocked behind it, dead, and released followers', async () => {
     const fails = new Set(['retry', 'dead', 'hold'])
     const answer = (event: { aggregateId: string }) =>
-      !fails.has(event.aggregateId)
-        ? undefined
-        : event.aggregateId === 'retry'
-          ? retry()
-          : rejected({ code: 'no' })
+      !fails.has(event.aggregateId) ? undefined : event.aggregateId === 'retry' ? retry() : rejected({ code: 'no' })
     const s = await stage(db, { soft: { answer }, firm: { answer, onDead: 'hold' } })
     const ids = await s.emit(...docs('fine', 'retry', 'retry', 'dead'))
     await s.work('soft', 'firm')
@@ -47,24 +43,12 @@ describe('the words', () => {
     const [after] = await s.emit(...docs('dead'))
     await s.work('soft', 'firm')
     const words = await Promise.all([...ids, after].map((id) => s.words(id)))
-    expect(words.map((w) => w.soft)).toEqual([
-      'delivered',
-      'retrying',
-      'blocked',
-      'dead',
-      'delivered',
+    expect(words.map((w) => w.soft)).toEqual(['delivered', 'retrying', 'blocked', 'dead', 'delivered'])
+    expect(words.map((w) => w.firm)).toEqual(['delivered', 'retrying', 'blocked', 'dead', 'blocked'])
+    const [row] = await db.query('select blocked_by_pos from outbox.status where event_id = $1 and subscription = $2', [
+      ids[2],
+      'soft',
     ])
-    expect(words.map((w) => w.firm)).toEqual([
-      'delivered',
-      'retrying',
-      'blocked',
-      'dead',
-      'blocked',
-    ])
-    const [row] = await db.query(
-      'select blocked_by_pos from outbox.status where event_id = $1 and subscription = $2',
-      [ids[2], 'soft'],
-    )
     expect(BigInt(String(row?.blocked_by_pos))).toBe(await s.positionOf(ids[1]))
   })
 
@@ -77,15 +61,12 @@ describe('the words', () => {
     )
     const words = await Promise.all(ids.map((id) => s.words(id)))
     expect(words.map((w) => w.leased)).toEqual(['processing', 'processing', 'pending'])
-    await db.query(
-      `update outbox.lane set owner = null, lease_until = '-infinity' where subscription = 'leased'`,
-    )
+    await db.query(`update outbox.lane set owner = null, lease_until = '-infinity' where subscription = 'leased'`)
     await s.work('post')
     expect((await s.words(ids[0])).post).toBe('delivered')
-    await db.query(
-      `update outbox.delivery set state = 'sending' where subscription = 'post' and event_id = $1`,
-      [ids[0]],
-    )
+    await db.query(`update outbox.delivery set state = 'sending' where subscription = 'post' and event_id = $1`, [
+      ids[0],
+    ])
     expect((await s.words(ids[0])).post).toBe('processing')
   })
 
@@ -143,8 +124,7 @@ describe('I6', () => {
         { type: 'memo.sent', aggregate: ['memo', round], notBefore: later },
       )
       if (round < 3) await s.work('i6a', 'i6b', 'i6c', 'i6d', 'i6e')
-      if (round === 2)
-        await s.outbox.discard('i6a', { state: 'dead' }, { actor: 'ada', reason: 'x' })
+      if (round === 2) await s.outbox.discard('i6a', { state: 'dead' }, { actor: 'ada', reason: 'x' })
     }
     const rows = await db.query<{ wrong: number; expected: number }>(
       `with expected as (

@@ -7,10 +7,7 @@ import { useDatabase } from '../../../../test/support/database.ts'
 const db = useDatabase()
 
 it('docs/reference/tables.md lists exactly what is installed', async () => {
-  const page = readFileSync(
-    new URL('../../../../docs/reference/tables.md', import.meta.url),
-    'utf8',
-  )
+  const page = readFileSync(new URL('../../../../docs/reference/tables.md', import.meta.url), 'utf8')
   const listed = [...page.matchAll(/^\| `([a-z_]+)` \|/gm)].map((match) => match[1])
   const rows = await db.query<{ relname: string }>(
     `select relname from pg_class where relnamespace = 'outbox'::regnamespace and relkind in ('r', 'p', 'v') and not relispartition`,

@@ -5,7 +5,4 @@ import * as emitting from './cases/emitting.ts'
 import * as freshPayload from './cases/fresh-payload.ts'
 import * as locking from './cases/locking.ts'
 
-exerciseCases(
-  [...Object.values(emitting), ...Object.values(freshPayload), ...Object.values(locking)],
-  {},
-)
+exerciseCases([...Object.values(emitting), ...Object.values(freshPayload), ...Object.values(locking)], {})

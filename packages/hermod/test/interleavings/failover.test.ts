@@ -93,9 +93,7 @@ describe('promotion', { timeout: 60_000 }, () => {
     expect(await b.query(STEP)).toEqual([{ numbered: 1, head: `${epoch + 1n}`, new_epoch: true }])
     await emitAll(b, ['d'])
     expect(await b.query(STEP)).toEqual([{ numbered: 1, head: `${epoch + 2n}`, new_epoch: false }])
-    const steps = await b.query(
-      'select distinct system_identifier::text, epoch from outbox.step where id > 1',
-    )
+    const steps = await b.query('select distinct system_identifier::text, epoch from outbox.step where id > 1')
     expect(steps).toHaveLength(1)
     expect(steps[0]?.epoch).toBe(1)
     await holds(b, 'I1', 'I3', 'I5')

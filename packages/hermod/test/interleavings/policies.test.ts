@@ -16,8 +16,7 @@ const server = useDatabase()
 it('several databases in one process', async () => {
   const engine = await loadEngine()
   const stages = []
-  for (let n = 0; n < 3; n++)
-    stages.push(await stage({ db: await copyDatabase(server, server.name), engine }))
+  for (let n = 0; n < 3; n++) stages.push(await stage({ db: await copyDatabase(server, server.name), engine }))
   const sinks = stages.map(() => engine.testing.memorySink())
   const workers = await Promise.all(
     stages.map((s, n) => s.outbox(sinks[n] as never).start({ ...quiet, concurrency: 2 })),
@@ -66,9 +65,7 @@ it('turnstile: higher first, and nobody starves', async () => {
       }),
   )
   const low = turnstile.through(0, async () => void order.push('low'))
-  const high = Array.from({ length: 20 }, (_, n) =>
-    turnstile.through(9, async () => void order.push(`high ${n}`)),
-  )
+  const high = Array.from({ length: 20 }, (_, n) => turnstile.through(9, async () => void order.push(`high ${n}`)))
   open()
   await Promise.all([busy, low, ...high])
   expect(order[0]).toBe('high 0')

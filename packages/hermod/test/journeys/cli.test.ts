@@ -44,11 +44,8 @@ beforeAll(async () => {
 function hermod(...args: string[]): Promise<{ code: number; out: string; err: string }> {
   const env = { ...process.env, DATABASE_URL: db.url, USER: 'ada' }
   return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      [join(dist, 'cli', 'main.js'), ...args],
-      { cwd: folder, env },
-      (error, out, err) => resolve({ code: Number(error?.code ?? 0), out, err }),
+    execFile(process.execPath, [join(dist, 'cli', 'main.js'), ...args], { cwd: folder, env }, (error, out, err) =>
+      resolve({ code: Number(error?.code ?? 0), out, err }),
     )
   })
 }
@@ -79,7 +76,8 @@ it('rebuilds, rolls back, verifies and repairs, with exit codes for cron', {
   expect(JSON.parse(drift.out)).toMatchObject({ missing: 1, examples: { missing: ['17'] } })
   expect(queued).toMatchObject({ code: 2, err: expect.stringContaining('--keep must be a time') })
   expect(await hermod('verify', 'profiles', '--repair')).toMatchObject({
-    ...{ code: 0, out: expect.stringContaining('repaired\t1') },
+    code: 0,
+    out: expect.stringContaining('repaired\t1'),
   })
 
   const back = await hermod('rebuild', 'profiles', '--rollback', '--json')

@@ -50,7 +50,11 @@ class Stage {
     await drain(this.#made.outbox)
     const { result } = await this.#carriedOut(this.#made.outbox.verify(this.name, {}, BY))
     expect({ name: this.name, ...result }).toMatchObject({
-      ...{ name: this.name, source: rows, missing: 0, orphaned: 0, stale: 0 },
+      name: this.name,
+      source: rows,
+      missing: 0,
+      orphaned: 0,
+      stale: 0,
     })
   }
 

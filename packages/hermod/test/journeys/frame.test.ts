@@ -4,13 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { createOutbox } from '../../src/index.ts'
-import {
-  createJourney,
-  endJourney,
-  type JourneyKind,
-  keepJourney,
-  takeJourney,
-} from '../../src/journeys/journey.ts'
+import { createJourney, endJourney, type JourneyKind, keepJourney, takeJourney } from '../../src/journeys/journey.ts'
 import type { JourneyHandler, Run } from '../../src/journeys/runner.ts'
 
 const db = useDatabase()
@@ -45,17 +39,12 @@ describe('taking', () => {
   it('the oldest first, once, by a lease on the database clock; whoever finds it ended goes on', async () => {
     const first = await start('verify', 'one')
     await start('verify', 'one')
-    const take = (owner: string, id?: bigint) =>
-      takeJourney(db.pool as never, owner, any('verify'), 5_000, id)
+    const take = (owner: string, id?: bigint) => takeJourney(db.pool as never, owner, any('verify'), 5_000, id)
     const taken = await take('a')
     expect(taken).toMatchObject({ id: first.id, state: 'running', owner: 'a', subject: 'one' })
     expect(await take('b', first.id)).toBeUndefined()
-    expect(
-      await keepJourney(db.pool as never, first.id, 'a', 5_000, { progress: { done: 3 } }),
-    ).toBe('run')
-    await db.query(`update outbox.journey set owner_until = outbox.clock() where id = $1`, [
-      first.id,
-    ])
+    expect(await keepJourney(db.pool as never, first.id, 'a', 5_000, { progress: { done: 3 } })).toBe('run')
+    await db.query(`update outbox.journey set owner_until = outbox.clock() where id = $1`, [first.id])
     expect(await take('b', first.id)).toMatchObject({ owner: 'b', progress: { done: 3 } })
     expect(await keepJourney(db.pool as never, first.id, 'a', 5_000)).toBeUndefined()
     expect(await endJourney(db.pool as never, first.id, 'a', 'failed')).toBe(false)

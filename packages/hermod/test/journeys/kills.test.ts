@@ -15,8 +15,16 @@ it('a rebuild survives kills', { timeout: 90_000 }, async () => {
   const { pool, url } = db
   await prepare(parts, { pool, rows: 600 })
   const kills = new Kills(parts, {
-    ...{ pool, url, rows: 600, perSecond: 50, wanted: 1, leaseMs: 1_500, random: () => 0.05 },
-    ...{ expire: true, rebuildsMax: 1, only: ['load', 'verify', 'swap', 'keep'] },
+    pool,
+    url,
+    rows: 600,
+    perSecond: 50,
+    wanted: 1,
+    leaseMs: 1_500,
+    random: () => 0.05,
+    expire: true,
+    rebuildsMax: 1,
+    only: ['load', 'verify', 'swap', 'keep'],
   })
   const found = await kills.run()
   expect(found).toMatchObject({ drift: 0, fewestHits: 1 })

@@ -35,7 +35,11 @@ async function work({ url, coalesce }) {
   const outbox = createOutbox({ pool })
   const policy = coalesce ? { coalesce: 'latest' } : {}
   outbox.subscribe('search', {
-    ...{ revision: 1, types: ['*'], from: 'beginning', sink, batch: { count: 1_000 } },
+    revision: 1,
+    types: ['*'],
+    from: 'beginning',
+    sink,
+    batch: { count: 1_000 },
     ...policy,
   })
   const worker = await outbox.start()
@@ -79,7 +83,9 @@ async function round(admin, coalesce) {
   const quiet = latencies(seen, quietFrom, now())
   const startedMs = now()
   const { id, plan } = await outbox.journeys.replay('search', {
-    ...{ from: 1n, actor: 'measure', reason: 'measured' },
+    from: 1n,
+    actor: 'measure',
+    reason: 'measured',
   })
   const queuedMs = now() - startedMs
   const journey = await outbox.journeys.wait(id)

@@ -43,7 +43,8 @@ export interface ProfilesOptions {
 
 export const source = () =>
   tableSource({
-    ...{ table: 'profile', where: 'not hidden' },
+    table: 'profile',
+    where: 'not hidden',
     columns: ['id', 'name', 'bio', 'city', 'age'],
   })
 
@@ -56,11 +57,18 @@ export function profiles(db: TestDatabase, options: ProfilesOptions = {}): Profi
   })
   const subscription = options.name ?? 'search'
   const index = outbox.index(options.name ?? 'profiles', {
-    ...{ engine, definition, subscription, source: source(), keepMs: 0 },
+    engine,
+    definition,
+    subscription,
+    source: source(),
+    keepMs: 0,
     ...options.index,
   })
   outbox.subscribe(subscription, {
-    ...{ revision: 1, types: ['profile.*'], coalesce: 'latest', from: 'beginning' },
+    revision: 1,
+    types: ['profile.*'],
+    coalesce: 'latest',
+    from: 'beginning',
     sink: index.sink(),
     ...(options.load !== false && { load: index.load, loads: 'references' }),
   })

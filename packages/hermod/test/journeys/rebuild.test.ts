@@ -6,14 +6,7 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import { postgresSearch } from '../../src/sinks/search/postgres.ts'
 import type { DriftEvent, JourneyEvent } from '../../src/telemetry.ts'
 import { drain } from '../../src/testing/index.ts'
-import {
-  BY,
-  definition,
-  type Profiles,
-  type ProfilesOptions,
-  prepare,
-  profiles,
-} from './profiles.ts'
+import { BY, definition, type Profiles, type ProfilesOptions, prepare, profiles } from './profiles.ts'
 
 const db = useDatabase()
 const rows = 700
@@ -50,7 +43,12 @@ describe('backfill', () => {
     expect(await stage.engine.count('profiles')).toBe(rows)
     const { id: second } = await stage.outbox.verify('profiles', {}, BY)
     expect((await ended(stage, second)).result).toMatchObject({
-      ...{ source: rows, indexed: rows, missing: 0, orphaned: 0, stale: 0, moving: 0 },
+      source: rows,
+      indexed: rows,
+      missing: 0,
+      orphaned: 0,
+      stale: 0,
+      moving: 0,
     })
   })
 })
@@ -121,25 +119,27 @@ describe('verify', () => {
     await drain(stage.outbox)
     const { id: fill } = await stage.outbox.rebuild('profiles', { keepMs: 0 }, BY)
     await ended(stage, fill)
-    const [generation] = (await stage.engine.generations('profiles')).filter(
-      ({ state }) => state === 'live',
-    )
+    const [generation] = (await stage.engine.generations('profiles')).filter(({ state }) => state === 'live')
     const table = `search."profiles_g${generation?.id}"`
     await db.query(`delete from ${table} where id in ('7', '8')`)
     await db.query(`update ${table} set hash = 'x' where id = '9'`)
     await stage.engine.upsert('profiles', [{ id: 'nobody', version: 1n, json: '{"name":"ghost"}' }])
     const { id } = await stage.outbox.verify('profiles', {}, BY)
     expect((await ended(stage, id)).result).toMatchObject({
-      ...{ missing: 2, orphaned: 1, stale: 1, repaired: 0 },
+      missing: 2,
+      orphaned: 1,
+      stale: 1,
+      repaired: 0,
       examples: { missing: ['7', '8'], orphaned: ['nobody'], stale: ['9'] },
     })
     const { id: repair } = await stage.outbox.verify('profiles', { repair: true }, BY)
     expect((await ended(stage, repair)).result).toMatchObject({
-      ...{ missing: 0, orphaned: 0, stale: 0, repaired: 4 },
+      missing: 0,
+      orphaned: 0,
+      stale: 0,
+      repaired: 4,
     })
-    expect(drift.map(({ missing, orphaned, stale }) => missing + orphaned + stale)).toEqual([
-      4, 4, 0,
-    ])
+    expect(drift.map(({ missing, orphaned, stale }) => missing + orphaned + stale)).toEqual([4, 4, 0])
   })
 
   it('looks at a sample', async () => {

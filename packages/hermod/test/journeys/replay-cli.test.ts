@@ -20,7 +20,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 function start(...args: string[]) {
   const { NO_COLOR: _, ...env } = process.env
   const child = spawn(process.execPath, [bin, ...args], {
-    ...{ cwd: folder, env: { ...env, DATABASE_URL: db.url, USER: 'ada' } },
+    cwd: folder,
+    env: { ...env, DATABASE_URL: db.url, USER: 'ada' },
   })
   const ended = { code: null as number | null, out: '', err: '' }
   child.stdout.on('data', (chunk) => {
@@ -29,9 +30,7 @@ function start(...args: string[]) {
   child.stderr.on('data', (chunk) => {
     ended.err += chunk
   })
-  const end = new Promise<typeof ended>((resolve) =>
-    child.on('close', (code) => resolve({ ...ended, code })),
-  )
+  const end = new Promise<typeof ended>((resolve) => child.on('close', (code) => resolve({ ...ended, code })))
   return { child, end }
 }
 const hermod = (...args: string[]) => start(...args).end
@@ -123,7 +122,5 @@ it('killed with -9 again and again, it is finished by whoever starts next', {
   await worker.end
   const again = readFileSync(log, 'utf8').trim().split('\n')
   expect(new Set(again), 'every position was sent again').toEqual(positions)
-  expect(again.length, 'sent twice: at most a slice a loop and kill').toBeLessThan(
-    count + 2 * 4 * 200,
-  )
+  expect(again.length, 'sent twice: at most a slice a loop and kill').toBeLessThan(count + 2 * 4 * 200)
 })

@@ -64,7 +64,9 @@ describe('which events', () => {
   it('what a subscription did not listen to, or an operator gave up, is not sent', async () => {
     const s = await stage(db, { narrow: { types: ['document.updated'] } })
     const ids = await s.emit(...docs('n1', 'n2'), {
-      ...{ type: 'person.updated', aggregate: ['person', 'n3'], payload: {} },
+      type: 'person.updated',
+      aggregate: ['person', 'n3'],
+      payload: {},
     })
     await s.work('narrow')
     const [from, given] = (await Promise.all(ids.map(s.positionOf))) as [bigint, bigint]
@@ -83,9 +85,7 @@ describe('refused', () => {
     await s.emit(...docs('r'))
     await s.work('refused')
     const plan = (filter: unknown) => s.outbox.journeys.plan('refused', filter as never)
-    const [{ last } = { last: 0n }] = await db.query<{ last: bigint }>(
-      'select max(pos) as last from outbox.log',
-    )
+    const [{ last } = { last: 0n }] = await db.query<{ last: bigint }>('select max(pos) as last from outbox.log')
     await expect(plan({ from: BigInt(last) + 2n })).rejects.toMatchObject({
       code: 'HMD_REPLAY_RANGE',
       details: { first: '1', last: String(last) },
@@ -218,9 +218,7 @@ describe('steered', () => {
     const from = await s.positionOf(first)
     const { id } = await s.outbox.journeys.replay('still', { from, ...BY })
     const worker = await s.outbox.start({ ...fast, subscriptions: ['still'] })
-    await eventually(
-      async () => (await s.outbox.journeys.show(id))?.progress.waiting === 'still is paused',
-    )
+    await eventually(async () => (await s.outbox.journeys.show(id))?.progress.waiting === 'still is paused')
     expect(s.sinks.still?.accepted).toEqual([])
     await s.outbox.resume('still', BY)
     expect(await s.outbox.journeys.wait(id)).toMatchObject({ state: 'succeeded' })

@@ -45,9 +45,7 @@ describe('pages and ids', () => {
     }
     const [one, , three] = await all(source, 10)
     const ids = [one?.id as string, 'no such id', three?.id as string, '["x",1]', '{']
-    expect((await source.find(pool(), ids)).documents.map(({ id }) => id).sort()).toEqual(
-      [one?.id, three?.id].sort(),
-    )
+    expect((await source.find(pool(), ids)).documents.map(({ id }) => id).sort()).toEqual([one?.id, three?.id].sort())
     expect(await source.count(pool())).toBe(25)
     expect(await source.sample(pool(), 5)).toHaveLength(5)
   })
@@ -97,14 +95,13 @@ describe('what belongs to the index', () => {
     expect(await says(tableSource({ table: 'nowhere' }))).toMatch(
       /^HMD_SOURCE_INVALID: the source nowhere cannot be read: relation "nowhere" does not exist/,
     )
-    expect(await says(tableSource({ table: 'by_uuid', key: 'nr' }))).toMatch(
-      /HMD_SOURCE_INVALID.*nr/,
-    )
+    expect(await says(tableSource({ table: 'by_uuid', key: 'nr' }))).toMatch(/HMD_SOURCE_INVALID.*nr/)
     expect(() => tableSource({ tabel: 'x' } as never)).toThrow(/did you mean table\?/)
     expect(() => querySource({ query: 'select 1;' })).toThrow(/must not end with ;/)
     const outbox = createOutbox({ pool: db.pool })
     const options = {
-      ...{ engine: postgresSearch({ pool: db.pool }), source: tableSource({ table: 'by_uuid' }) },
+      engine: postgresSearch({ pool: db.pool }),
+      source: tableSource({ table: 'by_uuid' }),
       definition: { fields: { n: { kind: 'number' } } },
       subscription: 'search',
     } as const
@@ -121,18 +118,10 @@ describe('schedules', () => {
   const at = (text: string) => Date.parse(`2027-03-01T${text}:00Z`)
 
   it('all workers agree on the slot; a daily one that is too late waits for the next day', () => {
-    expect(slotOf({ everyMs: 3_600_000 }, at('10:59'))?.toISOString()).toBe(
-      '2027-03-01T10:00:00.000Z',
-    )
-    expect(slotOf({ dailyAt: '03:30' }, at('03:30'))?.toISOString()).toBe(
-      '2027-03-01T03:30:00.000Z',
-    )
-    expect(slotOf({ dailyAt: '03:30' }, at('04:29'))?.toISOString()).toBe(
-      '2027-03-01T03:30:00.000Z',
-    )
+    expect(slotOf({ everyMs: 3_600_000 }, at('10:59'))?.toISOString()).toBe('2027-03-01T10:00:00.000Z')
+    expect(slotOf({ dailyAt: '03:30' }, at('03:30'))?.toISOString()).toBe('2027-03-01T03:30:00.000Z')
+    expect(slotOf({ dailyAt: '03:30' }, at('04:29'))?.toISOString()).toBe('2027-03-01T03:30:00.000Z')
     expect(slotOf({ dailyAt: '03:30' }, at('04:31'))).toBeUndefined()
-    expect(slotOf({ dailyAt: '23:45' }, at('00:10'))?.toISOString()).toBe(
-      '2027-02-28T23:45:00.000Z',
-    )
+    expect(slotOf({ dailyAt: '23:45' }, at('00:10'))?.toISOString()).toBe('2027-02-28T23:45:00.000Z')
   })
 })

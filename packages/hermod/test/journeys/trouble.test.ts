@@ -9,14 +9,7 @@ import type { SearchEngine } from '../../src/sinks/search/engine.ts'
 import { postgresSearch } from '../../src/sinks/search/postgres.ts'
 import { delivered, rejected, retry, split, unavailable } from '../../src/sinks/sink.ts'
 import type { DriftEvent } from '../../src/telemetry.ts'
-import {
-  BY,
-  definition,
-  type Profiles,
-  type ProfilesOptions,
-  prepare,
-  profiles,
-} from './profiles.ts'
+import { BY, definition, type Profiles, type ProfilesOptions, prepare, profiles } from './profiles.ts'
 
 const db = useDatabase()
 let made: Profiles | undefined
@@ -32,9 +25,7 @@ async function open(options: ProfilesOptions = {}): Promise<Profiles> {
 }
 
 /** What the load of a generation is answered: an outcome, or nothing to let it through. */
-function answering(
-  answer: (ids: readonly string[]) => ReturnType<SearchEngine['upsert']> | undefined,
-): SearchEngine {
+function answering(answer: (ids: readonly string[]) => ReturnType<SearchEngine['upsert']> | undefined): SearchEngine {
   const engine = postgresSearch({ pool: db.pool })
   const upsert = engine.upsert.bind(engine)
   engine.upsert = ((index, documents, options) => {
@@ -52,9 +43,7 @@ it('an engine in trouble is waited for, with the reason; a batch too large is ha
     if (calls === 2) return all(ids, split())
     if (calls === 3) return all(ids, retry({ message: 'not now' }))
     if (!ids.includes('17')) return undefined
-    return ids.length > 1
-      ? all(ids, split())
-      : all(ids, rejected({ code: 'BAD', message: 'age must be a number' }))
+    return ids.length > 1 ? all(ids, split()) : all(ids, rejected({ code: 'BAD', message: 'age must be a number' }))
   })
   const stage = await open({ engine })
   const seen = new Set<unknown>()
@@ -64,7 +53,8 @@ it('an engine in trouble is waited for, with the reason; a batch too large is ha
   })
   expect(seen).toContain('postgres is unavailable: the disk is full')
   expect(journey).toMatchObject({
-    ...{ state: 'succeeded', progress: { done: 300, total: 300 } },
+    state: 'succeeded',
+    progress: { done: 300, total: 300 },
     result: {
       rejected: 1,
       rejections: [{ id: '17', code: 'BAD', message: 'age must be a number' }],
@@ -117,9 +107,7 @@ it('rows that change without events are healed; what never fits is not swapped i
   const { id } = await stage.outbox.rebuild('profiles', {}, BY)
   expect(await stage.outbox.journeys.wait(id)).toMatchObject({ state: 'succeeded', error: null })
   expect((await stage.engine.get('profiles', '3'))?.document.name).toBe('Unheard')
-  const live = (await stage.engine.generations('profiles')).find(
-    ({ state }) => state === 'live',
-  )?.id
+  const live = (await stage.engine.generations('profiles')).find(({ state }) => state === 'live')?.id
   const find = source.find.bind(source)
   const unsteady = <T extends SourceRows>(found: T): T => ({
     ...found,

@@ -35,8 +35,7 @@ export type Row = { readonly id: string; readonly v: number; readonly state: str
 
 type Task = { readonly events: readonly OutboxEvent[]; polls: number; outcome?: Outcome }
 
-const nameOf = ({ aggregateId, payload }: OutboxEvent) =>
-  `${aggregateId}@${(payload as { v: number }).v}`
+const nameOf = ({ aggregateId, payload }: OutboxEvent) => `${aggregateId}@${(payload as { v: number }).v}`
 
 export class Destination implements Sink {
   readonly name = 'destination'
@@ -62,8 +61,7 @@ export class Destination implements Sink {
 
   constructor(policy: Policy) {
     this.policy = policy
-    if (policy.asynchronous)
-      this.poll = async (handles) => handles.map((handle) => this.#outcomeOf(Number(handle)))
+    if (policy.asynchronous) this.poll = async (handles) => handles.map((handle) => this.#outcomeOf(Number(handle)))
     this.capabilities = { keepsOrder: policy.keepsOrder, ledger: policy.ledger, itemsMax: 4 }
   }
 
@@ -75,10 +73,7 @@ export class Destination implements Sink {
     return v
   }
 
-  async deliver(
-    events: readonly OutboxEvent[],
-    context: DeliveryContext,
-  ): Promise<Outcome[] | Parked> {
+  async deliver(events: readonly OutboxEvent[], context: DeliveryContext): Promise<Outcome[] | Parked> {
     if (!this.policy.asynchronous) return this.#judge(events, context)
     for (const event of events) {
       const plan = this.#plans.get(nameOf(event))
@@ -193,10 +188,7 @@ export class Destination implements Sink {
     if (order === 'none' || coalesce === 'latest') return wrong
     let highest = 0
     for (const v of list) {
-      const skipped = Array.from(
-        { length: Math.max(0, v - highest - 1) },
-        (_, n) => highest + 1 + n,
-      )
+      const skipped = Array.from({ length: Math.max(0, v - highest - 1) }, (_, n) => highest + 1 + n)
       const held = skipped.filter((s) => !dead(id, s) || (onDead === 'hold' && !ledger))
       if (held.length > 0) wrong.push(`${id}: ${v} overtook ${held}: ${list}`)
       highest = Math.max(highest, v)
@@ -217,8 +209,7 @@ export class Destination implements Sink {
     const list = this.accepted.get(id) ?? []
     const ends = rows.filter((row) => row.id === id && ['dead', 'unknown'].includes(row.state))
     if (list.includes(v) || ends.some((row) => row.v === v)) return true
-    if (coalesce === 'latest' && [...list, ...ends.map((row) => row.v)].some((later) => later > v))
-      return true
+    if (coalesce === 'latest' && [...list, ...ends.map((row) => row.v)].some((later) => later > v)) return true
     return onDead === 'hold' && !ledger && ends.some((row) => row.v < v)
   }
 }

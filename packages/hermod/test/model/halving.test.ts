@@ -16,11 +16,22 @@ const seed = Number(process.env.HERMOD_MODEL_SEED ?? Date.now() % 1_000_000_000)
 
 function entries(count: number): Entry[] {
   return Array.from({ length: count }, (_, n) => ({
-    ...{ lane: 0, mark: null, attempts: 0, gone: false },
+    lane: 0,
+    mark: null,
+    attempts: 0,
+    gone: false,
     event: new DeliveredEvent({
-      ...{ id: BigInt(n + 1), position: BigInt(n + 1), lane: 0, type: 'doc.changed', version: 1 },
-      ...{ aggregateType: 'doc', aggregateId: `d${n}`, headersText: null, createdAt: 0 },
-      ...{ payloadText: '{}', attempt: 1 },
+      id: BigInt(n + 1),
+      position: BigInt(n + 1),
+      lane: 0,
+      type: 'doc.changed',
+      version: 1,
+      aggregateType: 'doc',
+      aggregateId: `d${n}`,
+      headersText: null,
+      createdAt: 0,
+      payloadText: '{}',
+      attempt: 1,
     }),
   }))
 }
@@ -36,10 +47,7 @@ it(`halving isolates exactly the poison in at most 2n - 1 calls (seed ${seed})`,
   const batches = fc
     .integer({ min: 1, max: 300 })
     .chain((size) =>
-      fc.tuple(
-        fc.constant(size),
-        fc.uniqueArray(fc.integer({ min: 0, max: size - 1 }), { maxLength: 8 }),
-      ),
+      fc.tuple(fc.constant(size), fc.uniqueArray(fc.integer({ min: 0, max: size - 1 }), { maxLength: 8 })),
     )
   await fc.assert(
     fc.asyncProperty(batches, async ([size, bad]) => {
@@ -75,9 +83,7 @@ it(`halving isolates exactly the poison in at most 2n - 1 calls (seed ${seed})`,
 })
 
 it(`a filter says the same in SQL (seed ${seed})`, async () => {
-  const part = fc
-    .stringMatching(/^[a-c_][a-c0-9_]{0,2}$/)
-    .map((text) => text.replace(/^[0-9_]/, 'a'))
+  const part = fc.stringMatching(/^[a-c_][a-c0-9_]{0,2}$/).map((text) => text.replace(/^[0-9_]/, 'a'))
   const type = fc.array(part, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('.'))
   const pattern = fc.oneof(
     fc.constant('*'),
@@ -95,9 +101,7 @@ it(`a filter says the same in SQL (seed ${seed})`, async () => {
            from jsonb_array_elements($1::jsonb) with ordinality as a(q, n) order by n`,
         [JSON.stringify(asked)],
       )
-      expect(rows.map(({ says }) => says)).toEqual(
-        asked.map(([patterns, one]) => matches(patterns, one)),
-      )
+      expect(rows.map(({ says }) => says)).toEqual(asked.map(([patterns, one]) => matches(patterns, one)))
     }),
     { seed, numRuns: 40 },
   )

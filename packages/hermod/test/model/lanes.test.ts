@@ -36,8 +36,15 @@ class World {
     const { order, coalesce, onDead, attemptsMax, count, lanes } = policy
     const options = { pool: this.#pool, random: () => 0 } as unknown as OutboxOptions
     this.outbox = createOutbox(options).subscribe(name, {
-      ...{ revision: 1, types: ['*'], sink: this.destination, order, coalesce, onDead, lanes },
-      ...{ retry: { attemptsMax, baseMs: 1_000 }, batch: { count } },
+      revision: 1,
+      types: ['*'],
+      sink: this.destination,
+      order,
+      coalesce,
+      onDead,
+      lanes,
+      retry: { attemptsMax, baseMs: 1_000 },
+      batch: { count },
     })
     this.#pool.before = (text) => this.#die(text, 'before')
     this.#pool.after = (text) => this.#die(text, 'after')
@@ -74,11 +81,7 @@ class World {
     }))
     await db.query(
       `select outbox.emit_many(array_fill('doc.changed'::text, array[$1::int]), array_fill('doc'::text, array[$1::int]), $2::text[], $3::text[])`,
-      [
-        list.length,
-        list.map(({ aggregate }) => aggregate[1]),
-        list.map(({ payload }) => JSON.stringify(payload)),
-      ],
+      [list.length, list.map(({ aggregate }) => aggregate[1]), list.map(({ payload }) => JSON.stringify(payload))],
     )
   }
 
@@ -95,18 +98,15 @@ class World {
     const rows = await this.rows()
     const { destination } = this
     const { order, coalesce, ledger } = destination.policy
-    expect(
-      destination.disorder(
-        (id, v) => destination.mayDie(id, v) || (destination.crashes > 0 && ledger),
-      ),
-    ).toEqual([])
+    expect(destination.disorder((id, v) => destination.mayDie(id, v) || (destination.crashes > 0 && ledger))).toEqual(
+      [],
+    )
     const dead = rows.filter(({ state, id, v }) => state === 'dead' && !destination.mayDie(id, v))
     expect(dead, 'died unduly').toEqual([])
     const waiting = rows.filter(({ state }) => state === 'retrying').map(({ id }) => id)
     if ((order === 'aggregate' || coalesce === 'latest') && !ledger)
       expect(new Set(waiting).size, 'rows of one aggregate').toBe(waiting.length)
-    if (destination.crashes === 0)
-      expect(rows.filter(({ state }) => state === 'unknown')).toEqual([])
+    if (destination.crashes === 0) expect(rows.filter(({ state }) => state === 'unknown')).toEqual([])
   }
 
   /** Plans run out: it ends, and all is accounted for. */
@@ -181,8 +181,7 @@ class Change implements Step {
     model.changes += this.#events.length
     await world.emit(this.#events)
   }
-  toString = () =>
-    `change(${this.#events.map(([id, plan]) => `${id}: ${plan.join('+') || 'ok'}`).join(', ')})`
+  toString = () => `change(${this.#events.map(([id, plan]) => `${id}: ${plan.join('+') || 'ok'}`).join(', ')})`
 }
 
 class Serve implements Step {
@@ -252,17 +251,13 @@ it(`nothing is lost, nothing overtakes, nothing dies unduly (seed ${seed})`, {
   timeout: 600_000,
 }, async () => {
   await fc.assert(
-    fc.asyncProperty(
-      policies,
-      fc.commands(steps, { maxCommands: 14, size: 'max' }),
-      async (policy, commands) => {
-        await db.query('select * from outbox.sequence()')
-        const world = new World(`m${++count}`, policy)
-        await world.serve()
-        await fc.asyncModelRun(() => ({ model: { changes: 0 }, real: world }), commands)
-        await world.end()
-      },
-    ),
+    fc.asyncProperty(policies, fc.commands(steps, { maxCommands: 14, size: 'max' }), async (policy, commands) => {
+      await db.query('select * from outbox.sequence()')
+      const world = new World(`m${++count}`, policy)
+      await world.serve()
+      await fc.asyncModelRun(() => ({ model: { changes: 0 }, real: world }), commands)
+      await world.end()
+    }),
     { numRuns: runs, seed, interruptAfterTimeLimit: limitMs, markInterruptAsFailure: false },
   )
   console.log(`${count} runs, seed ${seed}`)

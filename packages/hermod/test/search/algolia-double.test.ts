@@ -45,12 +45,14 @@ describe('the double, driven by the official client', () => {
     const indexName = 'books'
     const big = [{ objectID: 'big', text: 'x'.repeat(200_000) }]
     await expect(client.saveObjects({ indexName, objects: big })).rejects.toMatchObject({
-      ...{ status: 400, message: expect.stringContaining('position 0 objectID=big is too big') },
+      status: 400,
+      message: expect.stringContaining('position 0 objectID=big is too big'),
     })
     const wrong = officialClient({ ...options(), apiKey: 'no' })
     await expect(wrong.getSettings({ indexName })).rejects.toMatchObject({ status: 403 })
     await expect(client.searchSingleIndex({ indexName: 'nobody' })).rejects.toMatchObject({
-      ...{ status: 404, message: 'Index nobody does not exist' },
+      status: 404,
+      message: 'Index nobody does not exist',
     })
   })
 })

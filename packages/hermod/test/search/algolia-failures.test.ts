@@ -66,9 +66,7 @@ describe('what is refused', () => {
 
   it('a record larger than the plan allows is rejected without a call', async () => {
     const before = double.asked.length
-    const outcomes = await made({ recordBytesMax: 1_000 }).upsert(index, [
-      titled('a', 'x'.repeat(900), 1),
-    ])
+    const outcomes = await made({ recordBytesMax: 1_000 }).upsert(index, [titled('a', 'x'.repeat(900), 1)])
     expect(outcomes[0]).toMatchObject({ outcome: 'rejected', message: /1000.*recordBytesMax/ })
     expect(double.asked.slice(before).filter(isBatch)).toEqual([])
   })
@@ -120,11 +118,7 @@ describe('what is refused', () => {
     expect(new Set(names(outcomes))).toEqual(new Set(['misconfigured']))
     expect(outcomes[0]).toMatchObject({ code: 'ALGOLIA_QUOTA', message: /quota.*larger plan/ })
     double.recordsMax = Number.POSITIVE_INFINITY
-    expect(names(await engine.upsert(index, three()))).toEqual([
-      'delivered',
-      'delivered',
-      'delivered',
-    ])
+    expect(names(await engine.upsert(index, three()))).toEqual(['delivered', 'delivered', 'delivered'])
   })
 
   it.each([
@@ -151,9 +145,7 @@ describe('hosts', () => {
   ])('%s: the next one is asked, once', async (_, fault) => {
     const patient = made({ timeoutMs: 'hang' in fault ? 300 : 10_000 })
     double.fault = onBatch(fault, 0)
-    expect(names(await patient.upsert(index, three()))).toEqual([
-      ...['delivered', 'delivered', 'delivered'],
-    ])
+    expect(names(await patient.upsert(index, three()))).toEqual([...['delivered', 'delivered', 'delivered']])
     double.fault = onBatch(fault)
     const before = double.asked.length
     const outcomes = await patient.upsert(index, [titled('a', 'newer', 9)])
@@ -193,9 +185,7 @@ describe('tasks', () => {
     const bad = { id: 'bad', version: 9n, json: '{"pages":"many"}' }
     const sent = await engine.upsert(index, [...three(), bad], { park: true })
     expect(isParked(sent) ? [] : names(sent)).toEqual([...Array(3).fill('delivered'), 'rejected'])
-    expect(isParked(await engine.delete(index, [{ id: 'a', version: 9n }], { park: true }))).toBe(
-      true,
-    )
+    expect(isParked(await engine.delete(index, [{ id: 'a', version: 9n }], { park: true }))).toBe(true)
   })
 
   it('one poll asks for a bounded number of tasks, and in the end for all of them', async () => {
@@ -261,8 +251,7 @@ describe('tasks', () => {
 
 describe('generations', () => {
   const stateOf = async () => (await engine.generations(index)).map(({ state }) => state)
-  const indices = () =>
-    [...double.application.indices.keys()].filter((name) => name.startsWith(`${index}-`))
+  const indices = () => [...double.application.indices.keys()].filter((name) => name.startsWith(`${index}-`))
 
   it('what a crash left between two steps is swept away by the next', async () => {
     double.fault = ({ method, path }) =>
@@ -340,16 +329,15 @@ describe('searching', () => {
     expect(hits.map(({ id }) => id)).toEqual(['d1', 'd0'])
     put(2_300, 10_001)
     await expect(engine.search(index, { sort })).rejects.toMatchObject({
-      ...{ code: 'HMD_OPTION_INVALID', field: 'sort' },
+      code: 'HMD_OPTION_INVALID',
+      field: 'sort',
     })
     await expect(engine.search(index, { offset: 9_990 })).rejects.toMatchObject({ field: 'offset' })
     expect((await engine.search(index, { offset: 9_980 })).hits).toHaveLength(20)
   })
 
   it('this OR that', async () => {
-    await engine.upsert(index, [
-      ...[titled('a', 'apples', 1), titled('b', 'pears', 2), titled('c', 'plums', 3)],
-    ])
+    await engine.upsert(index, [...[titled('a', 'apples', 1), titled('b', 'pears', 2), titled('c', 'plums', 3)]])
     const { hits } = await engine.search(index, { query: 'apples OR pears ' })
     expect(hits.map(({ id }) => id).sort()).toEqual(['a', 'b'])
   })

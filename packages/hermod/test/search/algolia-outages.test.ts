@@ -94,7 +94,10 @@ async function play({ name, fault, times = 0, prepare }: Scene): Promise<void> {
   await prepare?.(double)
   played.set(name, { double, engine, faultsLeft: () => left })
   outbox.subscribe(name, {
-    ...{ revision: 1, types: ['document.*'], coalesce: 'latest', from: 'beginning' },
+    revision: 1,
+    types: ['document.*'],
+    coalesce: 'latest',
+    from: 'beginning',
     batch: { count: 100 },
     sink: searchSink(writer, { index: 'documents' }),
   })
@@ -137,20 +140,14 @@ async function heldBy(name: string): Promise<string | undefined> {
 }
 
 describe('after the outage', () => {
-  it.each(scenes)(
-    '$name: nothing missing, nothing stale, nothing dead but the bad one',
-    async ({ name, fault }) => {
-      const { engine, faultsLeft } = played.get(name) as Played
-      const { documents } = await engine.scan('documents')
-      const found = Object.fromEntries(documents.map(({ id, hash }) => [id, hash]))
-      const wanted = [...expected].map(([id, document]) => [id, documentHash(document)])
-      expect(found).toEqual(Object.fromEntries(wanted))
-      const rows = await db.query(
-        `select aggregate_id as id, state from outbox.delivery where subscription = $1`,
-        [name],
-      )
-      expect(rows).toEqual([{ id: '500', state: 'dead' }])
-      if (fault !== undefined) expect(faultsLeft()).toBeLessThanOrEqual(0)
-    },
-  )
+  it.each(scenes)('$name: nothing missing, nothing stale, nothing dead but the bad one', async ({ name, fault }) => {
+    const { engine, faultsLeft } = played.get(name) as Played
+    const { documents } = await engine.scan('documents')
+    const found = Object.fromEntries(documents.map(({ id, hash }) => [id, hash]))
+    const wanted = [...expected].map(([id, document]) => [id, documentHash(document)])
+    expect(found).toEqual(Object.fromEntries(wanted))
+    const rows = await db.query(`select aggregate_id as id, state from outbox.delivery where subscription = $1`, [name])
+    expect(rows).toEqual([{ id: '500', state: 'dead' }])
+    if (fault !== undefined) expect(faultsLeft()).toBeLessThanOrEqual(0)
+  })
 })

@@ -27,7 +27,10 @@ beforeAll(async () => {
 afterAll(() => double.stop())
 
 const options = () => ({
-  ...{ appId: double.appId, apiKey: double.apiKey, hosts: double.hosts, knownMs: 20 },
+  appId: double.appId,
+  apiKey: double.apiKey,
+  hosts: double.hosts,
+  knownMs: 20,
 })
 
 if (url && apiKey && appId) {
@@ -35,7 +38,9 @@ if (url && apiKey && appId) {
     const live = { appId, apiKey, hosts: [url] }
     const indexPrefix = `t${Date.now()}`
     exerciseSearchEngine(() => algolia(live), {
-      ...{ test: (name, run) => it(name, run, 120_000), leaveOut, indexPrefix },
+      test: (name, run) => it(name, run, 120_000),
+      leaveOut,
+      indexPrefix,
     })
 
     afterAll(async () => {
@@ -48,7 +53,9 @@ if (url && apiKey && appId) {
 } else {
   describe('by plain HTTP', () => {
     const exercise = exerciseSearchEngine(() => algolia(options()), {
-      ...{ test: it, leaveOut, indexPrefix: 'plain' },
+      test: it,
+      leaveOut,
+      indexPrefix: 'plain',
     })
 
     it('leaves out only what Algolia does not do', () => {
@@ -59,10 +66,11 @@ if (url && apiKey && appId) {
   })
 
   describe('by the official client', () => {
-    const exercise = exerciseSearchEngine(
-      () => new AlgoliaSearch(options(), new OfficialAlgolia(options())),
-      { ...{ test: it, leaveOut, indexPrefix: 'official' } },
-    )
+    const exercise = exerciseSearchEngine(() => new AlgoliaSearch(options(), new OfficialAlgolia(options())), {
+      test: it,
+      leaveOut,
+      indexPrefix: 'official',
+    })
     tellLeftOut(exercise)
   })
 }

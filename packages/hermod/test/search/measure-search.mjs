@@ -19,9 +19,7 @@ const common =
     ' ',
   )
 const syllables =
-  'ba ce di fo gu ha je ki lo mu na pe qui ro su ta ve wi xo ya ze bra cle dri flo gru pla sta tre'.split(
-    ' ',
-  )
+  'ba ce di fo gu ha je ki lo mu na pe qui ro su ta ve wi xo ya ze bra cle dri flo gru pla sta tre'.split(' ')
 
 /** 40,000 words; a word's frequency falls with its place, as in natural texts. */
 const vocabulary = [...common]
@@ -50,11 +48,16 @@ const definition = {
 function made(at) {
   const owner = `person-${random(500)}`
   return {
-    ...{ title: words(6), summary: words(20), content: words(250), docNumber: `DOC-${at}` },
+    title: words(6),
+    summary: words(20),
+    content: words(250),
+    docNumber: `DOC-${at}`,
     docType: ['RFC', 'PRD', 'Memo'][random(3)],
     product: `product-${random(20)}`,
     status: ['WIP', 'In-Review', 'Approved', 'Obsolete'][random(4)],
-    ...{ owners: [owner], tags: [`tag-${random(100)}`], people: [owner, `person-${random(500)}`] },
+    owners: [owner],
+    tags: [`tag-${random(100)}`],
+    people: [owner, `person-${random(500)}`],
     modifiedAt: 1_700_000_000_000 + at * 60_000,
   }
 }
@@ -79,7 +82,9 @@ const kinds = {
   'one usual word': () => ({ query: `${usual()} ` }),
   'the commonest words': () => ({ query: `${common[random(10)]} ` }),
   'two words, facets, highlights': () => ({
-    ...{ query: `${usual()} ${usual()}`, facets, highlights: ['title', 'content'] },
+    query: `${usual()} ${usual()}`,
+    facets,
+    highlights: ['title', 'content'],
   }),
   'as you type, 1 letter': () => ({ query: usual().slice(0, 1) }),
   'as you type, 3 letters': () => ({ query: usual().slice(0, 3) }),
@@ -109,20 +114,16 @@ try {
   for (let from = 0; from < documents; from += batch) {
     const size = Math.min(batch, documents - from)
     const part = Array.from({ length: size }, (_, at) => ({
-      ...{
-        id: `d${from + at}`,
-        version: BigInt(from + at + 1),
-        json: JSON.stringify(made(from + at)),
-      },
+      id: `d${from + at}`,
+      version: BigInt(from + at + 1),
+      json: JSON.stringify(made(from + at)),
     }))
     const before = performance.now()
     await engine.upsert('documents', part)
     fillMs.push((performance.now() - before) / size)
   }
   const seconds = (performance.now() - startedAt) / 1_000
-  console.log(
-    `${documents} documents in ${seconds.toFixed(0)} s; per document ${shown(percentiles(fillMs))}`,
-  )
+  console.log(`${documents} documents in ${seconds.toFixed(0)} s; per document ${shown(percentiles(fillMs))}`)
   const all = []
   for (const [name, request] of Object.entries(kinds)) {
     const times = []
@@ -140,9 +141,7 @@ try {
   for (let at = 0; at < 200; at++) {
     const json = JSON.stringify(made(at))
     const before = performance.now()
-    await engine.upsert('documents', [
-      { id: `d${random(documents)}`, version: BigInt(documents + at + 1), json },
-    ])
+    await engine.upsert('documents', [{ id: `d${random(documents)}`, version: BigInt(documents + at + 1), json }])
     single.push(performance.now() - before)
   }
   console.log(`${'one upsert'.padEnd(32)} ${shown(percentiles(single))}`)

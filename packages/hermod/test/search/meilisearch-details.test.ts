@@ -8,14 +8,7 @@ import { primaryKeyOf } from '../../src/sinks/search/meilisearch/document.ts'
 import { type Meilisearch, meilisearch } from '../../src/sinks/search/meilisearch.ts'
 import type { MeilisearchDouble } from '../support/meilisearch/double.ts'
 import { Refusal } from '../support/meilisearch/double-store.ts'
-import {
-  definition,
-  isWrite,
-  names,
-  openIndex,
-  titled,
-  wider,
-} from '../support/meilisearch/open-index.ts'
+import { definition, isWrite, names, openIndex, titled, wider } from '../support/meilisearch/open-index.ts'
 
 let double: MeilisearchDouble
 let engine: Meilisearch
@@ -25,19 +18,7 @@ beforeEach(async () => {
 })
 
 describe('documents', () => {
-  const ids = [
-    'plain',
-    'hermod-x',
-    'ß/ü?',
-    ' ',
-    'A',
-    'a',
-    '.',
-    '..',
-    '%2F',
-    'x'.repeat(511),
-    'ü'.repeat(250),
-  ]
+  const ids = ['plain', 'hermod-x', 'ß/ü?', ' ', 'A', 'a', '.', '..', '%2F', 'x'.repeat(511), 'ü'.repeat(250)]
 
   it('any id works, and none is taken for another', async () => {
     await engine.upsert(
@@ -67,10 +48,7 @@ describe('documents', () => {
       'rejected',
     ])
     expect((await engine.get('documents', 'half'))?.document.title).toBe('a\ufffdb')
-    expect(names(await engine.upsert('documents', [titled('b', 5), number]))).toEqual([
-      'split',
-      'split',
-    ])
+    expect(names(await engine.upsert('documents', [titled('b', 5), number]))).toEqual(['split', 'split'])
     expect(names(await engine.upsert('documents', [number]))).toEqual(['rejected'])
   })
 
@@ -83,31 +61,28 @@ describe('documents', () => {
     expect(patches()).toBe(before)
   })
 
-  it.each(['1.10.0', '1.15.2', '1.16.0', '1.53.0'])(
-    'a scan of server %s sees each document once',
-    async (version) => {
-      const { engine } = await openIndex(version)
-      const many = Array.from({ length: 25 }, (_, at) => titled(`d${at}`, at + 1))
-      await engine.upsert('documents', many)
-      const seen: string[] = []
-      let after: string | undefined
-      do {
-        const page = await engine.scan('documents', {
-          limit: 10,
-          ...(after !== undefined && { after }),
-        })
-        for (const { id, hash } of page.documents) {
-          expect(hash).toBe(documentHash({ title: `title of ${id}` }))
-          seen.push(id)
-        }
-        after = page.next
-      } while (after !== undefined)
-      await expect(engine.scan('documents', { after: 'x' })).rejects.toMatchObject({
-        code: 'HMD_OPTION_INVALID',
+  it.each(['1.10.0', '1.15.2', '1.16.0', '1.53.0'])('a scan of server %s sees each document once', async (version) => {
+    const { engine } = await openIndex(version)
+    const many = Array.from({ length: 25 }, (_, at) => titled(`d${at}`, at + 1))
+    await engine.upsert('documents', many)
+    const seen: string[] = []
+    let after: string | undefined
+    do {
+      const page = await engine.scan('documents', {
+        limit: 10,
+        ...(after !== undefined && { after }),
       })
-      expect(seen.toSorted()).toEqual(many.map(({ id }) => id).toSorted())
-    },
-  )
+      for (const { id, hash } of page.documents) {
+        expect(hash).toBe(documentHash({ title: `title of ${id}` }))
+        seen.push(id)
+      }
+      after = page.next
+    } while (after !== undefined)
+    await expect(engine.scan('documents', { after: 'x' })).rejects.toMatchObject({
+      code: 'HMD_OPTION_INVALID',
+    })
+    expect(seen.toSorted()).toEqual(many.map(({ id }) => id).toSorted())
+  })
 })
 
 describe('values', () => {
@@ -130,7 +105,9 @@ describe('values', () => {
     await engine.upsert(
       'values',
       strange.map((owner, at) => ({
-        ...{ id: `v${at}`, version: BigInt(at + 1), json: JSON.stringify({ owner }) },
+        id: `v${at}`,
+        version: BigInt(at + 1),
+        json: JSON.stringify({ owner }),
       })),
     )
     for (const [at, owner] of strange.entries()) {
@@ -145,12 +122,7 @@ describe('values', () => {
 
 describe('options', () => {
   it('are checked, and the key is never shown', () => {
-    for (const options of [
-      {},
-      { url: 'ftp://x' },
-      { url: 'http://x', key: ' ' },
-      { url: 'http://x', prefix: 'a b' },
-    ]) {
+    for (const options of [{}, { url: 'ftp://x' }, { url: 'http://x', key: ' ' }, { url: 'http://x', prefix: 'a b' }]) {
       expect(() => meilisearch(options as never)).toThrow(/meilisearch: /)
     }
     expect(() => meilisearch({ url: 'http://x', apiKey: 'secret-key' } as never)).toThrow(
@@ -159,10 +131,7 @@ describe('options', () => {
   })
 
   it('a key that may not ask for the version is enough', async () => {
-    const end = double.spoil(
-      new Refusal(403, 'invalid_api_key', 'no', 'auth'),
-      ({ path }) => path === '/version',
-    )
+    const end = double.spoil(new Refusal(403, 'invalid_api_key', 'no', 'auth'), ({ path }) => path === '/version')
     expect((await engine.probe()).version).toMatch(/^1\./)
     end()
     double.key = 'another'

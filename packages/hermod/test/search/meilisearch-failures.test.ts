@@ -6,16 +6,7 @@ import { type Meilisearch, meilisearch } from '../../src/sinks/search/meilisearc
 import { isParked, type Outcome, type Parked } from '../../src/sinks/sink.ts'
 import type { Fault, MeilisearchDouble } from '../support/meilisearch/double.ts'
 import { Refusal } from '../support/meilisearch/double-store.ts'
-import {
-  definition,
-  isWrite,
-  key,
-  names,
-  openIndex,
-  titled,
-  two,
-  wider,
-} from '../support/meilisearch/open-index.ts'
+import { definition, isWrite, key, names, openIndex, titled, two, wider } from '../support/meilisearch/open-index.ts'
 
 let double: MeilisearchDouble
 let engine: Meilisearch
@@ -32,12 +23,7 @@ describe('the error table', () => {
     ['no header', auth('missing_authorization_header', 401), 'misconfigured', 'misconfigured'],
     ['payload_too_large', new Refusal(413, 'payload_too_large', 'no'), 'split', 'rejected'],
     ['malformed_payload', new Refusal(400, 'malformed_payload', 'no'), 'split', 'rejected'],
-    [
-      'content type',
-      new Refusal(415, 'invalid_content_type', 'no'),
-      'misconfigured',
-      'misconfigured',
-    ],
+    ['content type', new Refusal(415, 'invalid_content_type', 'no'), 'misconfigured', 'misconfigured'],
     ['bad_request', new Refusal(400, 'bad_request', 'no'), 'misconfigured', 'misconfigured'],
     ['503', new Refusal(503, 'internal', 'no', 'internal'), 'unavailable', 'unavailable'],
     ['500', new Refusal(500, 'internal', 'no', 'internal'), 'unavailable', 'unavailable'],
@@ -82,8 +68,7 @@ describe('the error table', () => {
     double.queue.cancel(tasks)
     double.queue.release()
     expect(await engine.poll([parked.parked])).toMatchObject([{ outcome: 'retry' }])
-    double.queue.fault = () =>
-      new Refusal(500, 'internal', 'No space left on device (os error 28)', 'internal')
+    double.queue.fault = () => new Refusal(500, 'internal', 'No space left on device (os error 28)', 'internal')
     expect(names(await engine.upsert('documents', two()))).toEqual(['unavailable', 'unavailable'])
   })
 
@@ -135,18 +120,10 @@ describe('parked writes', () => {
   it('a batch with one bad document asks to be split; a handle nobody knows is sent again', async () => {
     const bad = { id: 'bad', version: 9n, json: '{"_geo":{"lat":"north"}}' }
     const result = await engine.upsert('documents', [...two(), bad], { park: true })
-    const poll = async () =>
-      (await engine.poll([(result as Parked).parked])).map((one) => one?.outcome)
+    const poll = async () => (await engine.poll([(result as Parked).parked])).map((one) => one?.outcome)
     await expect.poll(poll).toEqual(['split'])
-    const foreign = [
-      '{"items":1,"tasks":[999]}',
-      'nonsense',
-      '{"tasks":[]}',
-      '{"items":1,"tasks":["x"]}',
-    ]
-    expect((await engine.poll(foreign)).map((one) => one?.outcome)).toEqual(
-      foreign.map(() => 'retry'),
-    )
+    const foreign = ['{"items":1,"tasks":[999]}', 'nonsense', '{"tasks":[]}', '{"items":1,"tasks":["x"]}']
+    expect((await engine.poll(foreign)).map((one) => one?.outcome)).toEqual(foreign.map(() => 'retry'))
   })
 
   it('a document that stands alone is not rejected for another one of the same batch', async () => {
@@ -194,21 +171,13 @@ describe('parked writes', () => {
   it('a task that does not end is no failure: nothing is certain', async () => {
     double.queue.hold()
     const impatient = meilisearch({ url: double.url, key, taskMs: 100 })
-    expect(names(await impatient.upsert('documents', two()))).toEqual([
-      'unavailable',
-      'unavailable',
-    ])
+    expect(names(await impatient.upsert('documents', two()))).toEqual(['unavailable', 'unavailable'])
     await impatient.close()
   })
 })
 
 describe('changes that are cut off', () => {
-  const steps = [
-    'createGeneration',
-    'swapGeneration',
-    'rollBackGeneration',
-    'dropGeneration',
-  ] as const
+  const steps = ['createGeneration', 'swapGeneration', 'rollBackGeneration', 'dropGeneration'] as const
 
   /** Breaks off at the nth request that changes something. */
   function breakAt(at: number): () => void {
@@ -242,27 +211,24 @@ describe('changes that are cut off', () => {
     dropGeneration: ['live'],
   }
 
-  it.each(steps)(
-    '%s: wherever it breaks off, the index is whole and the next try ends it',
-    async (step) => {
-      await engine.upsert('documents', two())
-      for (const before of steps.slice(0, steps.indexOf(step))) await run(before)
-      for (let at = 0; at < 6; at++) {
-        const end = breakAt(at)
-        await run(step).catch(() => {})
-        end()
-        takeAwayMark()
-        expect(await engine.count('documents')).toBeLessThanOrEqual(2)
-        const states = (await engine.generations('documents')).map(({ state }) => state)
-        expect(states.filter((state) => state === 'live')).toEqual(['live'])
-        if (states.join() === want[step].join()) break
-      }
-      const there = (await engine.generations('documents')).map(({ state }) => state)
-      if (there.join() !== want[step].join()) await run(step)
+  it.each(steps)('%s: wherever it breaks off, the index is whole and the next try ends it', async (step) => {
+    await engine.upsert('documents', two())
+    for (const before of steps.slice(0, steps.indexOf(step))) await run(before)
+    for (let at = 0; at < 6; at++) {
+      const end = breakAt(at)
+      await run(step).catch(() => {})
+      end()
+      takeAwayMark()
+      expect(await engine.count('documents')).toBeLessThanOrEqual(2)
       const states = (await engine.generations('documents')).map(({ state }) => state)
-      expect(states).toEqual(want[step])
-    },
-  )
+      expect(states.filter((state) => state === 'live')).toEqual(['live'])
+      if (states.join() === want[step].join()) break
+    }
+    const there = (await engine.generations('documents')).map(({ state }) => state)
+    if (there.join() !== want[step].join()) await run(step)
+    const states = (await engine.generations('documents')).map(({ state }) => state)
+    expect(states).toEqual(want[step])
+  })
 
   it('ensureIndex goes on where another one broke off', async () => {
     for (let at = 0; at < 9; at++) {
@@ -278,18 +244,12 @@ describe('changes that are cut off', () => {
   it('of two processes that swap at the same time one is refused', async () => {
     const other = meilisearch({ url: double.url, key })
     await engine.createGeneration('documents', wider)
-    const both = await Promise.allSettled([
-      engine.swapGeneration('documents'),
-      other.swapGeneration('documents'),
-    ])
+    const both = await Promise.allSettled([engine.swapGeneration('documents'), other.swapGeneration('documents')])
     expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     expect(both.find(({ status }) => status === 'rejected')).toMatchObject({
       reason: { code: 'HMD_SEARCH_GENERATION' },
     })
-    expect((await engine.generations('documents')).map(({ state }) => state)).toEqual([
-      'retired',
-      'live',
-    ])
+    expect((await engine.generations('documents')).map(({ state }) => state)).toEqual(['retired', 'live'])
     await other.close()
   })
 

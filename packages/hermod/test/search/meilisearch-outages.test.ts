@@ -10,11 +10,7 @@ import { documentHash, searchSink } from '../../src/sinks/search/index.ts'
 import { type Meilisearch, meilisearch } from '../../src/sinks/search/meilisearch.ts'
 import { drain } from '../../src/testing/index.ts'
 import { type Change, states, writeChanges } from '../support/changes.ts'
-import {
-  type Fault,
-  type MeilisearchDouble,
-  meilisearchDouble,
-} from '../support/meilisearch/double.ts'
+import { type Fault, type MeilisearchDouble, meilisearchDouble } from '../support/meilisearch/double.ts'
 import { Refusal } from '../support/meilisearch/double-store.ts'
 import { definition, isWrite, key } from '../support/meilisearch/open-index.ts'
 
@@ -102,7 +98,10 @@ async function play({ name, fault, times = 0, undeclared, prepare }: Scene): Pro
   await prepare?.(double)
   played.set(name, { double, engine })
   outbox.subscribe(name, {
-    ...{ revision: 1, types: ['document.*'], coalesce: 'latest', from: 'beginning' },
+    revision: 1,
+    types: ['document.*'],
+    coalesce: 'latest',
+    from: 'beginning',
     batch: { count: 100 },
     sink: searchSink(engine, { index: 'documents' }),
   })
@@ -117,10 +116,7 @@ async function declare(url: string): Promise<void> {
 const write = (changes: readonly Change[]) => writeChanges(outbox, expected, changes)
 
 async function rowsOf(name: string) {
-  return db.query(
-    `select aggregate_id as id, state from outbox.delivery where subscription = $1 order by 1`,
-    [name],
-  )
+  return db.query(`select aggregate_id as id, state from outbox.delivery where subscription = $1 order by 1`, [name])
 }
 
 async function nothingIsRetried(): Promise<boolean> {

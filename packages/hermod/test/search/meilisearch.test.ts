@@ -49,10 +49,11 @@ const leaveOut = {
 const test = (name: string, run: () => Promise<void>) => it(name, run, caseMs)
 
 describe(`over plain HTTP, ${live === undefined ? 'the double' : 'a real server'}`, () => {
-  const exercise = exerciseSearchEngine(
-    () => meilisearch({ url, prefix, taskMs, ...(key !== undefined && { key }) }),
-    { test, leaveOut, indexPrefix: 'plain' },
-  )
+  const exercise = exerciseSearchEngine(() => meilisearch({ url, prefix, taskMs, ...(key !== undefined && { key }) }), {
+    test,
+    leaveOut,
+    indexPrefix: 'plain',
+  })
 
   it('leaves out stems only', () => {
     expect(exercise.cases.length).toBeGreaterThan(55)

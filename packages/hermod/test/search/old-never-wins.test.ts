@@ -78,7 +78,11 @@ beforeAll(async () => {
     const sink = new Stage(engine)
     stages.set(name, sink)
     outbox.subscribe(name, {
-      ...{ revision: 1, types: ['document.*'], coalesce: 'latest', from: 'beginning', sink },
+      revision: 1,
+      types: ['document.*'],
+      coalesce: 'latest',
+      from: 'beginning',
+      sink,
       retry: { baseMs: 1, factor: 1, capMs: 1, jitter: 0, attemptsMax: 100 },
     })
   }

@@ -37,9 +37,7 @@ else
       await one.upsert(index, [{ id: 'a', version, json }])
       await one.upsert(index, [{ id: 'b', version: 1n, json: ' { } ' }])
       const answer = await fetch(`${url}/${index}/_source/a`)
-      expect(await answer.text()).toContain(
-        ' "z": 1.10,  "a": 12345678901234567890, "title": "x" }',
-      )
+      expect(await answer.text()).toContain(' "z": 1.10,  "a": 12345678901234567890, "title": "x" }')
       expect((await one.get(index, 'a'))?.version).toBe(version)
       expect(await one.get(index, 'b')).toMatchObject({ version: 1n, document: {} })
       expect((await one.scan(index)).documents.map((d) => d.version)).toEqual([version, 1n])

@@ -161,14 +161,13 @@ describe('the whole call', () => {
 describe('generations', () => {
   it('the worst of them counts, and one that was dropped meanwhile does not', async () => {
     listed = {
-      ...{ docs_g1: generation('docs', 'docs.g1') },
+      docs_g1: generation('docs', 'docs.g1'),
       docs_g2: generation('docs.building', 'docs.g2'),
     }
     const [done, missing] = [items(['a', 201]), failure(404, 'index_not_found_exception')]
     const full = failure(429, 'es_rejected_execution_exception')
     const byGeneration = (second: Script): Script => {
-      return (request, ...rest) =>
-        (request.url?.startsWith('/docs.g2/') ? second : done)(request, ...rest)
+      return (request, ...rest) => (request.url?.startsWith('/docs.g2/') ? second : done)(request, ...rest)
     }
     script = byGeneration(full)
     expect(names(await write(1))).toEqual(['unavailable'])
@@ -217,9 +216,7 @@ it('sends its credentials in one way, and names them nowhere', async () => {
   const asked: (string | undefined)[] = []
   script = ({ headers }, response) => {
     asked.push(headers.authorization)
-    response
-      .writeHead(401)
-      .end(JSON.stringify({ error: { type: 'x', reason: headers.authorization } }))
+    response.writeHead(401).end(JSON.stringify({ error: { type: 'x', reason: headers.authorization } }))
   }
   const basic = Buffer.from(`ann:${password}`).toString('base64')
   for (const login of [{}, { username: undefined, password: undefined, apiKey: 'k3y-of-ann' }]) {

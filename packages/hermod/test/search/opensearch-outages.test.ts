@@ -85,7 +85,10 @@ async function play({ name, fault, times = 0, undeclared, prepare }: Scene): Pro
   played.set(name, { proxy, engine, index })
   await prepare?.({ proxy, engine, index })
   outbox.subscribe(name, {
-    ...{ revision: 1, types: ['document.*'], coalesce: 'latest', from: 'beginning' },
+    revision: 1,
+    types: ['document.*'],
+    coalesce: 'latest',
+    from: 'beginning',
     batch: { count: 100 },
     sink: searchSink(engine, { index }),
   })
@@ -94,10 +97,7 @@ async function play({ name, fault, times = 0, undeclared, prepare }: Scene): Pro
 const write = (changes: readonly Change[]) => writeChanges(outbox, expected, changes)
 
 const rowsOf = (name: string) =>
-  db.query(
-    `select aggregate_id as id, state from outbox.delivery where subscription = $1 order by 1`,
-    [name],
-  )
+  db.query(`select aggregate_id as id, state from outbox.delivery where subscription = $1 order by 1`, [name])
 
 async function heldBy(name: string): Promise<string | false> {
   const [row] = await db.query<{ cause: string | null; says: string | null }>(

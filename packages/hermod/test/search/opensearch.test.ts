@@ -30,7 +30,8 @@ else Object.entries(clients).forEach(exercise)
 function exercise([name, makeEngine]: [string, () => OpenSearch], at: number): void {
   describe(`OpenSearch by ${name}`, () => {
     const exercise = exerciseSearchEngine(makeEngine, {
-      ...{ test: it.concurrent, indexPrefix: `${prefix}_${at}` },
+      test: it.concurrent,
+      indexPrefix: `${prefix}_${at}`,
       settle: (_, index) => refresh(index),
     })
 

@@ -36,9 +36,19 @@ let position = 0n
 function event(id: string, type: string, payload: unknown): OutboxEvent {
   position++
   return new DeliveredEvent({
-    ...{ id: position, position, lane: 0, type, aggregateType: 'document', aggregateId: id },
-    ...{ version: 1, key: null, headersText: '{}', createdAt: Date.now(), attempt: 1 },
-    ...{ absent: false, payloadText: JSON.stringify(payload) },
+    id: position,
+    position,
+    lane: 0,
+    type,
+    aggregateType: 'document',
+    aggregateId: id,
+    version: 1,
+    key: null,
+    headersText: '{}',
+    createdAt: Date.now(),
+    attempt: 1,
+    absent: false,
+    payloadText: JSON.stringify(payload),
   })
 }
 
@@ -46,16 +56,16 @@ const updated = (id: string, title: unknown = id) => event(id, 'document.updated
 const deleted = (id: string) => event(id, 'document.deleted', null)
 
 const context = () => ({
-  ...{ signal: AbortSignal.timeout(10_000), subscription: 's', deadlineMs: 10_000 },
+  signal: AbortSignal.timeout(10_000),
+  subscription: 's',
+  deadlineMs: 10_000,
   sending: async () => {},
 })
 
 /** Calls that add documents to an index of the sink, deletions remembered elsewhere apart. */
 const additions = ({ requests }: MeilisearchDouble, word: string) =>
-  requests.filter(
-    ({ method, path, body }) =>
-      method === 'POST' && path.endsWith('/documents') && body.includes(word),
-  ).length
+  requests.filter(({ method, path, body }) => method === 'POST' && path.endsWith('/documents') && body.includes(word))
+    .length
 
 describe('the search sink', () => {
   it('parks upserts and deletions of a call under one handle', async () => {
@@ -90,7 +100,11 @@ describe('the search sink', () => {
   it('through the whole engine: emitted, parked, searchable', async () => {
     const { double, engine, sink } = await scene('whole')
     const outbox = createOutbox({ pool: db.pool }).subscribe('whole', {
-      ...{ revision: 1, types: ['whole.*'], sink, coalesce: 'latest', from: 'now' },
+      revision: 1,
+      types: ['whole.*'],
+      sink,
+      coalesce: 'latest',
+      from: 'now',
     })
     double.queue.delayMs = 30
     await drain(outbox)
@@ -153,7 +167,8 @@ describe('a worker that is killed', () => {
         revision: 1, types: ['${index}.*'], from: 'beginning', sink, callMs: 800,
       }).start({ leaseMs: 1000, upkeep: false, concurrency: 1 })`
     const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-      ...{ cwd: engineRoot, stdio: ['ignore', 'ignore', 'inherit'] },
+      cwd: engineRoot,
+      stdio: ['ignore', 'ignore', 'inherit'],
     })
     children.push(child)
     return child
@@ -168,7 +183,11 @@ describe('a worker that is killed', () => {
   async function emitted(index: string) {
     const { double, engine, sink } = await scene(index)
     const outbox = createOutbox({ pool: db.pool }).subscribe(index, {
-      ...{ revision: 1, types: [`${index}.*`], from: 'beginning', sink, callMs: 800 },
+      revision: 1,
+      types: [`${index}.*`],
+      from: 'beginning',
+      sink,
+      callMs: 800,
     })
     await outbox.runOnce({ deadlineMs: 10_000, upkeep: false })
     const payload = { id: 'k', title: `${index} title` }

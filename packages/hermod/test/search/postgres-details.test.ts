@@ -6,11 +6,7 @@ import { useDatabase } from '../../../../test/support/database.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { HermodError } from '../../src/errors.ts'
 import { outcomeOfSqlError } from '../../src/sinks/search/postgres/outcomes.ts'
-import {
-  type PostgresSearch,
-  type PostgresSearchOptions,
-  postgresSearch,
-} from '../../src/sinks/search/postgres.ts'
+import { type PostgresSearch, type PostgresSearchOptions, postgresSearch } from '../../src/sinks/search/postgres.ts'
 
 const db = useDatabase({ empty: true })
 const fields = { title: { kind: 'text', weight: 4 }, content: { kind: 'text' } } as const
@@ -27,14 +23,14 @@ afterEach(async () => {
 })
 
 const titled = (id: string, title: string, version: number, content = '') => ({
-  ...{ id, version: BigInt(version), json: JSON.stringify({ title, content }) },
+  id,
+  version: BigInt(version),
+  json: JSON.stringify({ title, content }),
 })
 
 describe('installing', () => {
   it('many processes at once install one schema', async () => {
-    const made = Array.from({ length: 6 }, () =>
-      opened({ connectionString: db.url, schema: 'race' }),
-    )
+    const made = Array.from({ length: 6 }, () => opened({ connectionString: db.url, schema: 'race' }))
     const ensured = await Promise.all(made.map((one) => one.ensureIndex('documents', { fields })))
     expect(ensured.filter(({ state }) => state === 'created')).toHaveLength(1)
     expect(await db.query('select version from race.installed')).toEqual([{ version: 1 }])
@@ -86,8 +82,7 @@ describe('searching', () => {
     const engine = opened()
     await engine.ensureIndex('short', { fields })
     await engine.upsert('short', [titled('a', 'Plan A', 1), titled('b', 'Plan B', 2)])
-    const ids = async (query: string) =>
-      (await engine.search('short', { query })).hits.map(({ id }) => id).sort()
+    const ids = async (query: string) => (await engine.search('short', { query })).hits.map(({ id }) => id).sort()
     expect(await ids('plan b')).toEqual(['b'])
     expect(await ids('plan x')).toEqual(['a', 'b'])
     expect(await ids('p')).toEqual(['a', 'b'])
@@ -149,10 +144,7 @@ describe('deletions', () => {
     expect(await db.query(`select id from ${table} order by id`)).toHaveLength(2)
     // Another process looks at them with its first write.
     await opened().delete('gone', [{ id: 'c', version: 7n }])
-    expect(await db.query(`select id from ${table} order by id`)).toEqual([
-      { id: 'b' },
-      { id: 'c' },
-    ])
+    expect(await db.query(`select id from ${table} order by id`)).toEqual([{ id: 'b' }, { id: 'c' }])
   })
 })
 
@@ -190,8 +182,6 @@ describe('an error of the database', () => {
   it('without a code is a lost connection, if it says so', () => {
     const ended = new Error('Cannot use a pool after calling end on the pool')
     expect(outcomeOfSqlError(ended, 1).outcome).toBe('unavailable')
-    expect(outcomeOfSqlError(new Error('Connection terminated unexpectedly'), 1).outcome).toBe(
-      'unavailable',
-    )
+    expect(outcomeOfSqlError(new Error('Connection terminated unexpectedly'), 1).outcome).toBe('unavailable')
   })
 })

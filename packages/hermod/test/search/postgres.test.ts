@@ -8,10 +8,9 @@ import { tellLeftOut } from '../support/left-out.ts'
 
 const db = useDatabase({ empty: true })
 
-const exercise = exerciseSearchEngine(
-  () => postgresSearch({ connectionString: db.url, connectionsMax: 8 }),
-  { test: it },
-)
+const exercise = exerciseSearchEngine(() => postgresSearch({ connectionString: db.url, connectionsMax: 8 }), {
+  test: it,
+})
 
 it('leaves nothing out', () => {
   expect(exercise.cases.length).toBeGreaterThan(50)

@@ -8,11 +8,7 @@ import { DeliveredEvent } from '../../src/delivered-event.ts'
 import type { OutboxEvent } from '../../src/event.ts'
 import { createOutbox } from '../../src/index.ts'
 import { type SearchSinkOptions, searchSink } from '../../src/sinks/search/index.ts'
-import {
-  type PostgresSearch,
-  type PostgresSearchOptions,
-  postgresSearch,
-} from '../../src/sinks/search/postgres.ts'
+import { type PostgresSearch, type PostgresSearchOptions, postgresSearch } from '../../src/sinks/search/postgres.ts'
 import type { Outcome } from '../../src/sinks/sink.ts'
 import { drain, exerciseSink } from '../../src/testing/index.ts'
 
@@ -27,15 +23,21 @@ beforeAll(async () => {
 
 let position = 0n
 
-function event(
-  id: string,
-  payload: unknown,
-  { type = 'document.updated', absent = false } = {},
-): OutboxEvent {
+function event(id: string, payload: unknown, { type = 'document.updated', absent = false } = {}): OutboxEvent {
   position++
   return new DeliveredEvent({
-    ...{ id: position, position, lane: 0, type, aggregateType: 'document', aggregateId: id },
-    ...{ version: 1, key: null, headersText: '{}', createdAt: Date.now(), attempt: 1, absent },
+    id: position,
+    position,
+    lane: 0,
+    type,
+    aggregateType: 'document',
+    aggregateId: id,
+    version: 1,
+    key: null,
+    headersText: '{}',
+    createdAt: Date.now(),
+    attempt: 1,
+    absent,
     payloadText: JSON.stringify(payload),
   })
 }
@@ -66,21 +68,17 @@ describe('events become documents', () => {
       event('u3', { title: 'three' }, { type: 'document.viewed' }),
     ]
     const outcomes = await deliver(events, {
-      operation: ({ type }) =>
-        type.endsWith('.viewed') ? 'skip' : type.endsWith('.deleted') ? 'delete' : 'upsert',
+      operation: ({ type }) => (type.endsWith('.viewed') ? 'skip' : type.endsWith('.deleted') ? 'delete' : 'upsert'),
     })
     expect(outcomes).toEqual(['delivered', 'delivered', 'delivered'])
     for (const id of ['u1', 'u2', 'u3']) expect(await titleOf(id)).toBeUndefined()
   })
 
   it('maps and names documents as told; what throws is about one event', async () => {
-    const outcomes = await deliver(
-      [event('m1', { name: 'one' }), event('m2', null), event('m3', { name: 'three' })],
-      {
-        id: ({ aggregateId }) => `mapped-${aggregateId}`,
-        map: (one) => ({ title: (one.payload as { name: string }).name }),
-      },
-    )
+    const outcomes = await deliver([event('m1', { name: 'one' }), event('m2', null), event('m3', { name: 'three' })], {
+      id: ({ aggregateId }) => `mapped-${aggregateId}`,
+      map: (one) => ({ title: (one.payload as { name: string }).name }),
+    })
     expect(outcomes).toEqual(['delivered', 'rejected', 'delivered'])
     expect(await titleOf('mapped-m3')).toBe('three')
   })
@@ -130,14 +128,15 @@ describe('events become documents', () => {
     const outbox = createOutbox({ pool: db.pool })
     const rows = new Map([['7', { title: 'Searchable within a breath' }]])
     outbox.subscribe('search', {
-      ...{ revision: 1, types: ['document.*'], coalesce: 'latest', from: 'beginning' },
+      revision: 1,
+      types: ['document.*'],
+      coalesce: 'latest',
+      from: 'beginning',
       sink: searchSink(engine, { index: 'documents' }),
       load: async () => rows,
     })
     const emit = () =>
-      outbox.transaction((tx) =>
-        outbox.emit(tx, { type: 'document.updated', aggregate: ['document', 7] }),
-      )
+      outbox.transaction((tx) => outbox.emit(tx, { type: 'document.updated', aggregate: ['document', 7] }))
     await emit()
     await drain(outbox)
     expect((await engine.search('documents', { query: 'searchable breath' })).total).toBe(1)
@@ -153,9 +152,7 @@ describe('events become documents', () => {
     const sink = searchSink(engine, { index: 'documents' })
     outbox.subscribe('again', { revision: 1, types: ['document.*'], sink })
     expect(sink.tables).toContain('search."documents_g1"')
-    await expect(outbox.watch('search."documents_g1"', { type: 'document' })).rejects.toThrow(
-      'would hear itself',
-    )
+    await expect(outbox.watch('search."documents_g1"', { type: 'document' })).rejects.toThrow('would hear itself')
   })
 })
 
@@ -191,9 +188,7 @@ describe('an outage', () => {
   it('a pool that was ended is unavailable', async () => {
     const pool = new pg.Pool({ connectionString: db.url })
     await pool.end()
-    expect(await deliver([event('o1', { title: 'x' })], {}, opened({ pool }))).toEqual([
-      'unavailable',
-    ])
+    expect(await deliver([event('o1', { title: 'x' })], {}, opened({ pool }))).toEqual(['unavailable'])
   })
 
   it('nothing that listens is unavailable', async () => {
@@ -215,9 +210,7 @@ describe('an outage', () => {
       { connectionString: database.href },
       { connectionString: db.url, schema: 'nowhere' },
     ]) {
-      expect(await deliver([event('o4', { title: 'x' })], {}, opened(options))).toEqual([
-        'misconfigured',
-      ])
+      expect(await deliver([event('o4', { title: 'x' })], {}, opened(options))).toEqual(['misconfigured'])
     }
     await expect(
       opened({ connectionString: url.href, schema: 'own' }).ensureIndex('documents', { fields }),
@@ -307,8 +300,7 @@ describe('the suite for sinks', () => {
       event: (at) => ({ aggregate: ['document', `x${at}`], payload: { title: `sample ${at}` } }),
       bad: { aggregate: ['document', 'bad'], payload: { pages: 'hermod-sample-payload' } },
       oversize: { aggregate: ['document', 'x'.repeat(600)], payload: { title: 'long id' } },
-      accepted: async () =>
-        (await engine.scan('documents', { limit: 5_000 })).documents.map(({ id }) => id),
+      accepted: async () => (await engine.scan('documents', { limit: 5_000 })).documents.map(({ id }) => id),
       secrets: [],
       down: async () => {
         await door.shut()

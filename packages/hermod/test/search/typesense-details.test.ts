@@ -77,8 +77,7 @@ describe('generations', () => {
 
   it('whoever stopped between making and naming left nothing broken', async () => {
     const index = newIndex()
-    const naming = ({ method, path }: DoubleRequest) =>
-      method === 'PUT' && path.startsWith('/aliases')
+    const naming = ({ method, path }: DoubleRequest) => method === 'PUT' && path.startsWith('/aliases')
     double.faults.push({ when: naming, status: 503 })
     await expect(engine().ensureIndex(index, { fields })).rejects.toMatchObject({ status: 503 })
     double.faults.length = 0
@@ -92,7 +91,8 @@ describe('generations', () => {
     const one = engine()
     await one.ensureIndex(index, { fields })
     expect(await one.ensureIndex(index, { fields: more })).toEqual({
-      ...{ generation: '2', state: 'updated' },
+      generation: '2',
+      state: 'updated',
     })
     expect(await states(one, index)).toEqual(['2 live'])
     await one.upsert(index, [upsert('a', { title: 'a', people: ['anna'] })])
@@ -121,22 +121,10 @@ describe('exact although Typesense is not', () => {
     const index = newIndex()
     const one = engine()
     await one.ensureIndex(index, { fields })
-    const people = [
-      'anna',
-      'Anna',
-      'an-na',
-      'a.nna@x',
-      'anna x',
-      'änna',
-      '',
-      ' ',
-      'x'.repeat(5_000),
-    ]
+    const people = ['anna', 'Anna', 'an-na', 'a.nna@x', 'anna x', 'änna', '', ' ', 'x'.repeat(5_000)]
     await one.upsert(
       index,
-      people.map((person, at) =>
-        upsert(`p${at}`, { people: [person], status: person.slice(0, 9) }),
-      ),
+      people.map((person, at) => upsert(`p${at}`, { people: [person], status: person.slice(0, 9) })),
     )
     for (const [at, person] of people.entries()) {
       const { hits } = await one.search(index, { filters: { people: person } })
@@ -154,7 +142,9 @@ describe('exact although Typesense is not', () => {
     await one.ensureIndex(index, { fields })
     await one.upsert(index, [upsert('mine', { id: 'theirs', title: 'Two ids' })])
     const { hits, facets } = await one.search(index, {
-      ...{ query: 'ids', filters: { id: 'theirs' }, facets: ['id'] },
+      query: 'ids',
+      filters: { id: 'theirs' },
+      facets: ['id'],
     })
     expect(hits).toMatchObject([{ id: 'mine', document: { id: 'theirs', title: 'Two ids' } }])
     expect(facets.id).toEqual([{ value: 'theirs', count: 1 }])
@@ -176,8 +166,12 @@ describe('exact although Typesense is not', () => {
 
 function officialClient(apiKey = double.apiKey) {
   return new Client({
-    ...{ nodes: [{ url: double.url }], apiKey, numRetries: 0, retryIntervalSeconds: 0.001 },
-    ...{ logLevel: 'silent', connectionTimeoutSeconds: 5 },
+    nodes: [{ url: double.url }],
+    apiKey,
+    numRetries: 0,
+    retryIntervalSeconds: 0.001,
+    logLevel: 'silent',
+    connectionTimeoutSeconds: 5,
   })
 }
 
@@ -197,9 +191,7 @@ describe('the double, as the official client meets it', () => {
     const companies = client.collections('companies').documents()
     const stark = { company_name: 'Stark Industries', num_employees: 5_215, country: 'USA' }
     await companies.create({ id: '124', ...stark })
-    await expect(companies.create({ id: '124', ...stark })).rejects.toBeInstanceOf(
-      Errors.ObjectAlreadyExists,
-    )
+    await expect(companies.create({ id: '124', ...stark })).rejects.toBeInstanceOf(Errors.ObjectAlreadyExists)
     const results = await companies.import(
       [
         { id: '125', company_name: 'Acme', num_employees: 12, country: 'UK' },
@@ -210,12 +202,16 @@ describe('the double, as the official client meets it', () => {
     expect(results.map(({ success }) => success)).toEqual([true, false])
     expect(results[1]?.error).toBe('Field `num_employees` must be an int32.')
     const found = await companies.search({
-      ...{ q: 'strak', query_by: 'company_name', filter_by: 'num_employees:>100' },
-      ...{ sort_by: 'num_employees:desc', facet_by: 'country' },
+      q: 'strak',
+      query_by: 'company_name',
+      filter_by: 'num_employees:>100',
+      sort_by: 'num_employees:desc',
+      facet_by: 'country',
     })
     expect(found).toMatchObject({ found: 1, hits: [{ document: { id: '124' } }] })
     expect(found.hits?.[0]?.highlights?.[0]).toMatchObject({
-      ...{ field: 'company_name', snippet: '<mark>Stark</mark> Industries' },
+      field: 'company_name',
+      snippet: '<mark>Stark</mark> Industries',
     })
     expect((await companies.export()).split('\n')).toHaveLength(2)
     expect(await companies.delete({ filter_by: 'id:[125,999]' })).toEqual({ num_deleted: 1 })
@@ -225,13 +221,9 @@ describe('the double, as the official client meets it', () => {
 
   it('refuses as the real one does', async () => {
     const client = officialClient()
-    await expect(client.collections('nothing').retrieve()).rejects.toBeInstanceOf(
-      Errors.ObjectNotFound,
-    )
+    await expect(client.collections('nothing').retrieve()).rejects.toBeInstanceOf(Errors.ObjectNotFound)
     await expect(client.aliases('nothing').retrieve()).rejects.toBeInstanceOf(Errors.ObjectNotFound)
-    await expect(officialClient('wrong').collections().retrieve()).rejects.toBeInstanceOf(
-      Errors.RequestUnauthorized,
-    )
+    await expect(officialClient('wrong').collections().retrieve()).rejects.toBeInstanceOf(Errors.RequestUnauthorized)
     await expect(
       client.collections().create({ name: 'x', fields: [{ name: 'a', type: 'txet' }] } as never),
     ).rejects.toBeInstanceOf(Errors.RequestMalformed)

@@ -146,42 +146,26 @@ describe('single documents', () => {
   })
 
   it('fewer lines than documents: the named ones are done, the rest is tried again', async () => {
-    expect(names(await write(['n1', 'n2', 'n3'], { lines: 2 }))).toEqual([
-      'delivered',
-      'delivered',
-      'retry',
-    ])
+    expect(names(await write(['n1', 'n2', 'n3'], { lines: 2 }))).toEqual(['delivered', 'delivered', 'retry'])
   })
 
   it('a call refused as a whole is halved until the bad one stands alone', async () => {
     double.faults.push({
       when: (request) => importing(request) && request.body.includes('spoils'),
-      ...{ status: 400, message: 'Bad request', times: 100 },
+      status: 400,
+      message: 'Bad request',
+      times: 100,
     })
     const documents = Array.from({ length: 20 }, (_, at) => {
       return document(`h${at}`, at === 13 ? 'spoils it' : 'fine')
     })
     const outcomes = await engine().upsert('faults', documents)
-    expect(names(outcomes)).toEqual(
-      documents.map((_, at) => (at === 13 ? 'rejected' : 'delivered')),
-    )
+    expect(names(outcomes)).toEqual(documents.map((_, at) => (at === 13 ? 'rejected' : 'delivered')))
   })
 
   it('any id works: what a URL or a filter would read otherwise is encoded', async () => {
     const to = engine()
-    const ids = [
-      'a/b?c=d',
-      '..',
-      '.',
-      'x,y]',
-      '`',
-      '~41',
-      'ünï 東京',
-      '%2F',
-      'a && id:!=b',
-      '#',
-      '"',
-    ]
+    const ids = ['a/b?c=d', '..', '.', 'x,y]', '`', '~41', 'ünï 東京', '%2F', 'a && id:!=b', '#', '"']
     expect(
       names(
         await to.upsert(
@@ -234,18 +218,20 @@ describe('single documents', () => {
   it('a document comes back as it was given, whatever Typesense makes of it', async () => {
     const to = engine()
     const given = {
-      ...{ id: 7, hermod_version: 'mine', title: ['one', null, 2], status: 'Open', pages: null },
-      ...{ other: { deep: [1, { x: null }] }, big: 1.5e300, empty: null },
+      id: 7,
+      hermod_version: 'mine',
+      title: ['one', null, 2],
+      status: 'Open',
+      pages: null,
+      other: { deep: [1, { x: null }] },
+      big: 1.5e300,
+      empty: null,
     }
     const json = JSON.stringify(given, null, 2)
     await to.upsert('faults', [{ id: 'given', version: ++version, json }])
     expect((await to.get('faults', 'given'))?.document).toEqual(given)
-    expect(
-      (await to.search('faults', { query: 'one two', filters: { status: 'Open' } })).total,
-    ).toBe(0)
-    expect((await to.search('faults', { query: 'one 2', filters: { status: 'Open' } })).total).toBe(
-      1,
-    )
+    expect((await to.search('faults', { query: 'one two', filters: { status: 'Open' } })).total).toBe(0)
+    expect((await to.search('faults', { query: 'one 2', filters: { status: 'Open' } })).total).toBe(1)
   })
 
   it('numbers are exact, and in order, however large', async () => {
@@ -263,7 +249,8 @@ describe('single documents', () => {
     const only = await to.search('numbers', { filters: { pages: { above: 16_777_217 } } })
     expect(only.total).toBe(3)
     await expect(to.scan('numbers', { after: 'p3' })).rejects.toMatchObject({
-      ...{ code: 'HMD_OPTION_INVALID', field: 'after' },
+      code: 'HMD_OPTION_INVALID',
+      field: 'after',
     })
     await expect(
       to.search('numbers', { sort: Array.from({ length: 4 }, () => ({ field: 'pages' })) }),
@@ -294,27 +281,24 @@ describe('the options', () => {
 })
 
 describe('the suite for sinks', () => {
-  exerciseSink(
-    () => searchSink(typesense({ url: double.url, apiKey: double.apiKey }), { index: 'faults' }),
-    {
-      test: it,
-      event: (at) => ({ aggregate: ['document', `x${at}`], payload: { title: `sample ${at}` } }),
-      bad: { aggregate: ['document', 'bad'], payload: { pages: 'hermod-sample-payload' } },
-      oversize: { aggregate: ['document', 'x'.repeat(600)], payload: { title: 'long id' } },
-      accepted: async () => {
-        const { documents } = await engine().scan('faults', { limit: 5_000 })
-        return documents.map(({ id }) => id)
-      },
-      secrets: [double.apiKey],
-      down: async () => {
-        await double.close()
-        return () => double.open()
-      },
-      hang: () => broken({ silence: true }),
-      credentials: () => broken({ status: 401, message: 'Forbidden' }),
-      throttle: () => broken({ status: 429, headers: { 'retry-after': '5' } }),
+  exerciseSink(() => searchSink(typesense({ url: double.url, apiKey: double.apiKey }), { index: 'faults' }), {
+    test: it,
+    event: (at) => ({ aggregate: ['document', `x${at}`], payload: { title: `sample ${at}` } }),
+    bad: { aggregate: ['document', 'bad'], payload: { pages: 'hermod-sample-payload' } },
+    oversize: { aggregate: ['document', 'x'.repeat(600)], payload: { title: 'long id' } },
+    accepted: async () => {
+      const { documents } = await engine().scan('faults', { limit: 5_000 })
+      return documents.map(({ id }) => id)
     },
-  )
+    secrets: [double.apiKey],
+    down: async () => {
+      await double.close()
+      return () => double.open()
+    },
+    hang: () => broken({ silence: true }),
+    credentials: () => broken({ status: 401, message: 'Forbidden' }),
+    throttle: () => broken({ status: 429, headers: { 'retry-after': '5' } }),
+  })
 
   function broken(fault: Omit<Fault, 'when'>): () => unknown {
     double.faults.push({ when: () => true, times: 1_000_000, ...fault })

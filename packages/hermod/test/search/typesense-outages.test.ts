@@ -34,17 +34,18 @@ class Scene {
 
   constructor(options: { apiKey?: string } = {}) {
     this.engine = typesense({
-      ...{ url: double.url, apiKey: double.apiKey, timeoutMs: 400, ...options },
+      url: double.url,
+      apiKey: double.apiKey,
+      timeoutMs: 400,
+      ...options,
     })
     this.outbox = createOutbox({ pool: db.pool })
     this.outbox.subscribe(this.index, {
-      ...{
-        revision: 1,
-        types: [`${this.index}.*`],
-        coalesce: 'latest',
-        from: 'beginning',
-        lanes: 1,
-      },
+      revision: 1,
+      types: [`${this.index}.*`],
+      coalesce: 'latest',
+      from: 'beginning',
+      lanes: 1,
       sink: searchSink(this.engine, { index: this.index }),
     })
   }
@@ -70,7 +71,8 @@ class Scene {
   async emitBad(id: string): Promise<void> {
     await this.outbox.transaction((tx) =>
       this.outbox.emit(tx, {
-        ...{ type: `${this.index}.changed`, aggregate: ['doc', id] },
+        type: `${this.index}.changed`,
+        aggregate: ['doc', id],
         payload: { title: 'bad', pages: 'many' },
       }),
     )
@@ -110,15 +112,12 @@ class Scene {
   }
 
   async expectComplete(): Promise<void> {
-    const sorted = (map: ReadonlyMap<string, unknown>) =>
-      [...map].sort(([a], [b]) => (a < b ? -1 : 1))
+    const sorted = (map: ReadonlyMap<string, unknown>) => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
     expect(sorted(await this.found())).toEqual(sorted(this.wanted))
   }
 
   async rows(): Promise<unknown[]> {
-    return db.query('select state, attempts from outbox.delivery where subscription = $1', [
-      this.index,
-    ])
+    return db.query('select state, attempts from outbox.delivery where subscription = $1', [this.index])
   }
 
   async close(): Promise<void> {

@@ -20,11 +20,7 @@ const run = Date.now().toString(36)
 
 describe.each([
   ['plain HTTP', 'h', () => typesense(server())],
-  [
-    'the official client',
-    'o',
-    () => new TypesenseSearch(officialTypesense(server().url, server().apiKey)),
-  ],
+  ['the official client', 'o', () => new TypesenseSearch(officialTypesense(server().url, server().apiKey))],
 ] as const)(`Typesense, ${liveUrl ? 'a real server' : 'the double'}, by %s`, (_, mark, make) => {
   const indexPrefix = `typesense_${mark}${liveUrl ? run : ''}`
   const exercise = exerciseSearchEngine(make, { test: it, indexPrefix })

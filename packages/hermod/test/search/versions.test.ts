@@ -48,15 +48,12 @@ for (const [name, open] of Object.entries(everyEngine)) {
         const upserts = part
           .filter(({ deletes }) => !deletes)
           .map((w) => ({
-            ...{ id: mark + w.id, version: version(w), json: `{"title":"t${w.position}"}` },
+            id: mark + w.id,
+            version: version(w),
+            json: `{"title":"t${w.position}"}`,
           }))
-        const deletions = part
-          .filter(({ deletes }) => deletes)
-          .map((w) => ({ id: mark + w.id, version: version(w) }))
-        await inTurn([
-          () => place.engine.upsert(index, upserts),
-          () => place.engine.delete(index, deletions),
-        ])
+        const deletions = part.filter(({ deletes }) => deletes).map((w) => ({ id: mark + w.id, version: version(w) }))
+        await inTurn([() => place.engine.upsert(index, upserts), () => place.engine.delete(index, deletions)])
       }
     }
 
@@ -98,12 +95,11 @@ for (const [name, open] of Object.entries(everyEngine)) {
           const rows = [...states.values()]
             .filter(({ deletes }) => !deletes)
             .map((one) => ({
-              ...{ id: mark + one.id, version: position, json: `{"title":"t${one.position}"}` },
+              id: mark + one.id,
+              version: position,
+              json: `{"title":"t${one.position}"}`,
             }))
-          await inTurn([
-            () => arrive(arrivals, sizes, mark),
-            () => place.engine.upsert(index, rows, { generation }),
-          ])
+          await inTurn([() => arrive(arrivals, sizes, mark), () => place.engine.upsert(index, rows, { generation })])
           await expectNewest(numbered, mark, generation)
         }),
         { numRuns: Math.ceil(runs / 3) },

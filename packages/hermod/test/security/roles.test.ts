@@ -99,10 +99,7 @@ describe('a producer', () => {
   it.each([
     ['an insert', `insert into outbox.event ${columns}) values ${values})`],
     ['its own xid', `insert into outbox.event ${columns}, xid) values ${values}, '3')`],
-    [
-      'OVERRIDING',
-      `insert into outbox.event ${columns}, id) overriding system value values ${values}, 1)`,
-    ],
+    ['OVERRIDING', `insert into outbox.event ${columns}, id) overriding system value values ${values}, 1)`],
     ['an insert into a leaf', `insert into outbox.event_default ${columns}) values ${values})`],
     ['an update', `update outbox.event set payload = '{}'`],
     ['a delete', 'delete from outbox.event'],

@@ -1,13 +1,7 @@
 // Typed events: payload types for emit and sinks, refusals at run time, upcasting when read.
 
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import {
-  defineEvents,
-  type NewEventOf,
-  type OutboxEventOf,
-  type PayloadOf,
-  type,
-} from '../../src/define-events.ts'
+import { defineEvents, type NewEventOf, type OutboxEventOf, type PayloadOf, type } from '../../src/define-events.ts'
 import { HermodError } from '../../src/errors.ts'
 import { DeliveredEvent, prepareEvents } from '../../src/event.ts'
 
@@ -117,9 +111,7 @@ describe('emit with declared types', () => {
     expect(unknown).toThrow('did you mean document.updated?')
     const version = { ...at, type: 'draft.saved', version: 2, payload: { draft: 1 } }
     expect(codeOf(() => prepareEvents([version], events))).toBe('HMD_EVENT_UNKNOWN')
-    expect(codeOf(() => prepareEvents({ ...at, type: 'draft.constructor' }, events))).toBe(
-      'HMD_EVENT_UNKNOWN',
-    )
+    expect(codeOf(() => prepareEvents({ ...at, type: 'draft.constructor' }, events))).toBe('HMD_EVENT_UNKNOWN')
   })
 
   it('asks parse about what a reader will see, and stores what was given', () => {
@@ -167,13 +159,7 @@ describe('a bad declaration', () => {
       const { details = {} } = error as HermodError
       problems.push(...(details.problems as { field: string }[]).map(({ field }) => field))
     }
-    expect(problems).toEqual([
-      'Document Updated',
-      'a.b.upcast[3]',
-      'a.b.upcast[2]',
-      'c.d.version',
-      'e.f.versoin',
-    ])
+    expect(problems).toEqual(['Document Updated', 'a.b.upcast[3]', 'a.b.upcast[2]', 'c.d.version', 'e.f.versoin'])
     expect(declare).toThrow('did you mean version?')
   })
 })

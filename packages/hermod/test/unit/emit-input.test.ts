@@ -62,14 +62,10 @@ describe('a good event', () => {
 
   it('is at every limit', () => {
     const type = `a.${'b'.repeat(126)}`
-    const headers = Object.fromEntries(
-      Array.from({ length: 64 }, (_, n) => [`${n}`.padEnd(64, 'x'), 'v'.repeat(2048)]),
-    )
+    const headers = Object.fromEntries(Array.from({ length: 64 }, (_, n) => [`${n}`.padEnd(64, 'x'), 'v'.repeat(2048)]))
     const limits = { ...good, type, headers, version: 32_767, key: 'k'.repeat(200) }
     expect(prepareEvents(limits)).toHaveLength(1)
-    expect(
-      prepareEvents({ ...good, notBefore: new Date('2036-11-15T00:00:00Z') }, undefined, now),
-    ).toHaveLength(1)
+    expect(prepareEvents({ ...good, notBefore: new Date('2036-11-15T00:00:00Z') }, undefined, now)).toHaveLength(1)
   })
 
   it('none at all is no event', () => {
@@ -78,15 +74,7 @@ describe('a good event', () => {
 })
 
 describe('emit() gets a type', () => {
-  for (const type of [
-    '',
-    'Document Updated',
-    'document',
-    'document.',
-    '.updated',
-    'a..b',
-    'a.1b',
-  ]) {
+  for (const type of ['', 'Document Updated', 'document', 'document.', '.updated', 'a..b', 'a.1b']) {
     it(`${JSON.stringify(type)}: HMD_EVENT_INVALID`, () => {
       refused({ type }, 'HMD_EVENT_INVALID', 'type')
     })

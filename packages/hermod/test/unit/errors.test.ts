@@ -21,9 +21,7 @@ This page is made from \`packages/hermod/src/error-catalogue.ts\`; \`npx vitest 
 
 describe('the catalogue', () => {
   it('is exactly what docs/reference/errors.md lists', async () => {
-    const rows = codes.map(
-      (code) => `| \`${code}\` | ${catalogue[code].says} | ${catalogue[code].fix} |`,
-    )
+    const rows = codes.map((code) => `| \`${code}\` | ${catalogue[code].says} | ${catalogue[code].fix} |`)
     await expect(`${introduction}${rows.join('\n')}\n`).toMatchFileSnapshot(page)
   })
 
@@ -65,13 +63,10 @@ describe('an error raised by our SQL', () => {
   const raised = (code: string, message: string) => Object.assign(new Error(message), { code })
 
   it('becomes a HermodError with the original as cause', () => {
-    const original = Object.assign(
-      raised('HM001', 'HMD_RESTORED: the system identifier\nchanged'),
-      {
-        detail: 'was 7, is 8',
-        hint: 'Run hermod rebase.',
-      },
-    )
+    const original = Object.assign(raised('HM001', 'HMD_RESTORED: the system identifier\nchanged'), {
+      detail: 'was 7, is 8',
+      hint: 'Run hermod rebase.',
+    })
     expect(fromSqlState(original)).toMatchObject({
       code: 'HMD_RESTORED',
       message: 'the system identifier\nchanged',

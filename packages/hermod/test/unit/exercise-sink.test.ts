@@ -84,8 +84,7 @@ function parking() {
     ...sink,
     async deliver(events, context) {
       const outcomes = listed(await sink.deliver(events, context)) ?? []
-      if (events.length === 0 || outcomes.some(({ outcome }) => outcome !== 'delivered'))
-        return outcomes
+      if (events.length === 0 || outcomes.some(({ outcome }) => outcome !== 'delivered')) return outcomes
       const handle = `task ${tasks.size}`
       tasks.set(handle, { outcomes, polls: 0 })
       return { parked: handle }
@@ -159,11 +158,7 @@ describe('a bad sink is caught', () => {
     const failed = await failures(({ deliver }) => ({
       deliver: async (...args) =>
         listed(await deliver(...args))?.map((one) =>
-          one.outcome === 'unavailable'
-            ? retry()
-            : one.outcome === 'misconfigured'
-              ? rejected()
-              : one,
+          one.outcome === 'unavailable' ? retry() : one.outcome === 'misconfigured' ? rejected() : one,
         ),
     }))
     expect(failed).toEqual([
@@ -195,22 +190,16 @@ describe('a bad sink is caught', () => {
     expect(await failures(() => says('401 for key-123'), { secrets: ['key-123'] })).toContain(
       'a single event is delivered',
     )
-    expect(await failures(() => says('cannot send hermod-sample-payload'))).toContain(
-      'a bad event alone is rejected',
-    )
+    expect(await failures(() => says('cannot send hermod-sample-payload'))).toContain('a bad event alone is rejected')
   })
 
   it('that parks and cannot be asked, or says what it cannot know', async () => {
     const parks = (change: (good: Sink) => Partial<Sink>) => failures(change, {}, false, parking)
     const told = 'parked calls are told together, and by any process'
     const lost = 'a poll that cannot reach the destination tells nothing, and a later one does'
-    expect(await parks(() => ({ poll: undefined as never }))).toContain(
-      'a single event is delivered',
-    )
+    expect(await parks(() => ({ poll: undefined as never }))).toContain('a single event is delivered')
     expect(await parks(() => ({ poll: async () => [] }))).toContain(told)
-    expect(await parks(() => ({ deliver: async () => ({ parked: 'x'.repeat(2_001) }) }))).toContain(
-      told,
-    )
+    expect(await parks(() => ({ deliver: async () => ({ parked: 'x'.repeat(2_001) }) }))).toContain(told)
     const guess = ({ poll }: Sink): Partial<Sink> => ({
       poll: async (handles, context) =>
         (await poll?.(handles, context).catch(() => undefined)) ?? handles.map(() => unavailable()),

@@ -49,16 +49,18 @@ it('sends path, query, headers and body as they are meant', async () => {
     response.end(JSON.stringify({ method, url, headers, body: body.toString() }))
   const url = `http://ann:p%40ss@127.0.0.1:${portOf(server)}/base/`
   const { status, json } = await client({ url, headers: { 'x-key': 'k' } }).request({
-    ...{ method: 'POST', path: '/a%2Fb', query: { q: 'ä &', n: 1, none: undefined } },
+    method: 'POST',
+    path: '/a%2Fb',
+    query: { q: 'ä &', n: 1, none: undefined },
     body: { text: 'é' },
   })
   expect(status).toBe(200)
   const seen = json() as Record<string, unknown> & { headers: Record<string, string> }
-  expect([seen.method, seen.url, seen.body]).toEqual([
-    ...['POST', '/base/a%2Fb?q=%C3%A4+%26&n=1', '{"text":"é"}'],
-  ])
+  expect([seen.method, seen.url, seen.body]).toEqual([...['POST', '/base/a%2Fb?q=%C3%A4+%26&n=1', '{"text":"é"}']])
   expect(seen.headers).toMatchObject({
-    ...{ 'content-type': 'application/json', 'content-length': '13', 'x-key': 'k' },
+    'content-type': 'application/json',
+    'content-length': '13',
+    'x-key': 'k',
     authorization: `Basic ${Buffer.from('ann:p@ss').toString('base64')}`,
   })
   expect(seen.headers['transfer-encoding']).toBeUndefined()
@@ -89,8 +91,7 @@ it('compresses large bodies, and reads compressed answers', async () => {
 
 it('gives every status back and follows nothing', async () => {
   for (const status of [301, 404, 429, 503]) {
-    handle = (_, response) =>
-      response.writeHead(status, { location: '/elsewhere', 'retry-after': '7' }).end('no')
+    handle = (_, response) => response.writeHead(status, { location: '/elsewhere', 'retry-after': '7' }).end('no')
     const answer = await client().request(get)
     expect([answer.status, answer.text, answer.headers['retry-after']]).toEqual([status, 'no', '7'])
   }
@@ -134,8 +135,7 @@ it('refuses an answer that is too large, zipped or not', async () => {
     .catch((e) => e)
   expect(error).toMatchObject({ code: 'HTTP_ANSWER_TOO_LARGE', sent: true })
   expect(outcomeOfError(error).outcome).toBe('unavailable')
-  handle = (_, response) =>
-    response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('x'.repeat(90_000)))
+  handle = (_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('x'.repeat(90_000)))
   const bomb = client({ answerBytesMax: 1_000, gzipFromBytes: 1 }).request(get)
   await expect(bomb).rejects.toMatchObject({ code: 'HTTP_ANSWER_FOREIGN' })
 })

@@ -5,7 +5,9 @@ import type { Generation } from '../../src/sinks/search/engine.ts'
 import { KnownGenerations, pick } from '../../src/sinks/search/generations.ts'
 
 const one = (id: string, state: Generation['state']): Generation => ({
-  ...{ id, state, createdAt: new Date(0) },
+  id,
+  state,
+  createdAt: new Date(0),
 })
 const first = [one('1', 'live')]
 const second = [one('1', 'retired'), one('2', 'live')]
@@ -73,7 +75,5 @@ it('the live one is meant, unless told otherwise; what is not there is said', ()
   expect(pick(second, 'documents', undefined).id).toBe('2')
   expect(pick(second, 'documents', '1').id).toBe('1')
   expect(() => pick([], 'documents', undefined)).toThrow('there is no index documents')
-  expect(() => pick(second, 'documents', '3')).toThrow(
-    'there is no generation 3 of index documents',
-  )
+  expect(() => pick(second, 'documents', '3')).toThrow('there is no generation 3 of index documents')
 })

@@ -5,11 +5,7 @@ import { hear, textOf } from '../../src/worker/news.ts'
 
 it('what is told is heard', () => {
   const news = { lanes: [0, 15], kinds: [1, 32767] }
-  for (const told of [
-    { what: 'committed' },
-    { what: 'numbered' },
-    { what: 'numbered', news },
-  ] as const) {
+  for (const told of [{ what: 'committed' }, { what: 'numbered' }, { what: 'numbered', news }] as const) {
     expect(hear(textOf(told))).toEqual(told)
   }
 })

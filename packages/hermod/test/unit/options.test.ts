@@ -5,12 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { checkOptions, secret } from '../../src/check-options.ts'
 import { HermodError } from '../../src/errors.ts'
 import { nearest } from '../../src/nearest.ts'
-import {
-  checkTogether,
-  outboxOptions,
-  subscriptionOptions,
-  workerOptions,
-} from '../../src/options.ts'
+import { checkTogether, outboxOptions, subscriptionOptions, workerOptions } from '../../src/options.ts'
 
 const sink = { name: 'null', deliver: async () => {} }
 const subscription = { revision: 1, types: ['document.*'], sink }
@@ -99,13 +94,7 @@ describe('defaults', () => {
     expect(from({ time: '2026-11-15T00:00:00Z' } as never)).toEqual({
       time: new Date('2026-11-15T00:00:00Z'),
     })
-    for (const bad of [
-      'then',
-      {},
-      { position: -1 },
-      { position: 1, time: new Date() },
-      { time: 'x' },
-    ]) {
+    for (const bad of ['then', {}, { position: -1 }, { position: 1, time: new Date() }, { time: 'x' }]) {
       expect(subscribe({ from: bad }).fields).toEqual(['from'])
     }
   })
@@ -225,9 +214,7 @@ describe('configuration', () => {
         for (const given of [one, { types: one, sink: two, retry: one, from: two, rate: one }]) {
           expect(() => subscriptionOptions('s', given as never)).toThrow(HermodError)
         }
-        expect(() => workerOptions({ leaseMs: one, retention: two, nam: 1 } as never)).toThrow(
-          HermodError,
-        )
+        expect(() => workerOptions({ leaseMs: one, retention: two, nam: 1 } as never)).toThrow(HermodError)
       }),
     )
   })

@@ -191,17 +191,13 @@ describe('what a sink returns', () => {
 
   it('anything at all: always one good outcome per event', () => {
     fc.assert(
-      fc.property(
-        fc.anything(),
-        fc.array(fc.anything(), { minLength: 3, maxLength: 3 }),
-        (a, b) => {
-          for (const given of [a, b]) {
-            const outcomes = normaliseOutcomes(given, events)
-            expect(outcomes).toHaveLength(3)
-            for (const { outcome } of outcomes) expect(outcomeNames).toContain(outcome)
-          }
-        },
-      ),
+      fc.property(fc.anything(), fc.array(fc.anything(), { minLength: 3, maxLength: 3 }), (a, b) => {
+        for (const given of [a, b]) {
+          const outcomes = normaliseOutcomes(given, events)
+          expect(outcomes).toHaveLength(3)
+          for (const { outcome } of outcomes) expect(outcomeNames).toContain(outcome)
+        }
+      }),
     )
   })
 })
@@ -237,10 +233,7 @@ describe('a fingerprint', () => {
     same('document 42 is too large', 'document 43 is too large')
     same('field \'title\' of "a" is wrong', 'field \'name\' of "b" is wrong')
     same('GET https://a.example/x?token=1 failed', 'GET https://b.example/y failed')
-    same(
-      'id 7f0c2a9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f unknown',
-      'id 00000000-1d2b-4c3d-8e4f-5a6b7c8d9e0f unknown',
-    )
+    same('id 7f0c2a9e-1d2b-4c3d-8e4f-5a6b7c8d9e0f unknown', 'id 00000000-1d2b-4c3d-8e4f-5a6b7c8d9e0f unknown')
     same('no mailbox ann@example.org', 'no mailbox bob.b@mail.example.com')
     same('took 1.5 s', 'took 12 s')
     same('batch a1b2c3d4e5f6a7b8 failed', 'batch ffffffff00000000 failed')
@@ -264,9 +257,7 @@ describe('a fingerprint', () => {
   it('is bounded and fast, whatever the message', () => {
     const texts = fc.oneof(
       fc.string({ maxLength: 2000 }),
-      fc.constantFrom(
-        ...['a', '"', "'", '@', '1-', 'a://', ' ', '<'].map((c) => c.repeat(100_000)),
-      ),
+      fc.constantFrom(...['a', '"', "'", '@', '1-', 'a://', ' ', '<'].map((c) => c.repeat(100_000))),
     )
     const started = performance.now()
     fc.assert(

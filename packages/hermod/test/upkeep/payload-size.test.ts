@@ -31,9 +31,7 @@ it('a 100 kB JSON payload takes less than 40 kB on disk', async () => {
   const size = async () =>
     Number(
       (
-        await db.query(
-          `select sum(pg_total_relation_size(leaf)) as bytes from outbox.partition where parent = 'event'`,
-        )
+        await db.query(`select sum(pg_total_relation_size(leaf)) as bytes from outbox.partition where parent = 'event'`)
       )[0]?.bytes,
     )
   const before = await size()
@@ -48,10 +46,7 @@ it('a 100 kB JSON payload takes less than 40 kB on disk', async () => {
   )
   expect(row?.bytes, 'bytes of JSON').toBeGreaterThan(100_000)
   expect(row?.stored, 'bytes of the stored value').toBeLessThan(40_000)
-  expect(
-    ((await size()) - before) / count,
-    'bytes of the table and its indexes, per event',
-  ).toBeLessThan(40_000)
+  expect(((await size()) - before) / count, 'bytes of the table and its indexes, per event').toBeLessThan(40_000)
 })
 
 it('every leaf compresses like the table', async () => {

@@ -63,19 +63,14 @@ function problemOf(request: IncomingMessage, body: Buffer): string | undefined {
   if (id !== bucket.accessKeyId || region !== bucket.region) return 'InvalidAccessKeyId'
   const time = header('x-amz-date')
   const skewMs = Math.abs(
-    Date.now() -
-      Date.parse(time.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z')),
+    Date.now() - Date.parse(time.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z')),
   )
   if (!time.startsWith(String(day)) || !(skewMs < 900_000)) return 'RequestTimeTooSkewed'
   const names = signed.split(';')
-  if (!names.includes('host') || !names.includes('x-amz-date'))
-    return 'host and date must be signed'
+  if (!names.includes('host') || !names.includes('x-amz-date')) return 'host and date must be signed'
   const headers = names.map((name) => `${name}:${header(name).trim()}\n`).join('')
   const canonical = `PUT\n${request.url}\n\n${headers}\n${signed}\n${sha256(body)}`
   const toSign = `AWS4-HMAC-SHA256\n${time}\n${day}/${region}/s3/aws4_request\n${sha256(canonical)}`
-  const key = mac(
-    mac(mac(mac(`AWS4${bucket.secretAccessKey}`, String(day)), region), 's3'),
-    'aws4_request',
-  )
+  const key = mac(mac(mac(mac(`AWS4${bucket.secretAccessKey}`, String(day)), region), 's3'), 'aws4_request')
   return mac(key, toSign).toString('hex') === signature ? undefined : 'SignatureDoesNotMatch'
 }

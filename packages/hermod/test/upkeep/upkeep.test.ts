@@ -18,12 +18,8 @@ const small = defineCase('small leftovers go when they are old, not before', asy
   await db.query(
     `select outbox.emit('a.b', 'a', n::text, '{}', null, null, 'key' || n) from generate_series(1, 2500) n`,
   )
-  await db.query(
-    `insert into outbox.inbox (consumer, message_id) select 'c', n::text from generate_series(1, 5) n`,
-  )
-  await db.query(
-    `insert into outbox.worker select 'w', 'w', 'h', 1, '1', '{}', false, outbox.clock(), outbox.clock()`,
-  )
+  await db.query(`insert into outbox.inbox (consumer, message_id) select 'c', n::text from generate_series(1, 5) n`)
+  await db.query(`insert into outbox.worker select 'w', 'w', 'h', 1, '1', '{}', false, outbox.clock(), outbox.clock()`)
   for (let n = 0; n < 3; n++) {
     await numberAll(db)
     await emitMany(db, 1)
@@ -57,26 +53,21 @@ const cursors = defineCase('of the cursors of a lane only the newest is kept', a
   await turn()
   const kept = await db.query(`select fence::int, pos::int from outbox.cursor where lane = 3`)
   expect(kept).toEqual([{ fence: 2, pos: 9 }])
-  expect(await db.query(`select fence::int, pos::int from outbox.shadow`)).toEqual([
-    { fence: 2, pos: 9 },
-  ])
+  expect(await db.query(`select fence::int, pos::int from outbox.shadow`)).toEqual([{ fence: 2, pos: 9 }])
   expect((await db.query('select from outbox.cursor')).length).toBe(16)
 })
 
-const attempts = defineCase(
-  'attempts go after their own time, whole leaves at once',
-  async (env) => {
-    const { db } = env
-    const { turn, clock } = await setup(env, { attemptDays: 2 })
-    await tinyLeaves(db)
-    await db.query(`insert into outbox.attempt (call, subscription, lane, from_pos, to_pos, started_at, duration_ms, worker, outcome)
+const attempts = defineCase('attempts go after their own time, whole leaves at once', async (env) => {
+  const { db } = env
+  const { turn, clock } = await setup(env, { attemptDays: 2 })
+  await tinyLeaves(db)
+  await db.query(`insert into outbox.attempt (call, subscription, lane, from_pos, to_pos, started_at, duration_ms, worker, outcome)
     select n, 's', 0, 0, n, outbox.clock(), 1, 'w', 'delivered' from generate_series(1, 25) n`)
-    await turn()
-    await clock.advance(3 * dayMs)
-    const { emptied } = await turn()
-    expect(emptied).toEqual([leafName('attempt', 1), leafName('attempt', 11)])
-  },
-)
+  await turn()
+  await clock.advance(3 * dayMs)
+  const { emptied } = await turn()
+  expect(emptied).toEqual([leafName('attempt', 1), leafName('attempt', 11)])
+})
 
 const frozen = defineCase('a closed leaf is frozen once', async (env) => {
   const { db } = env
@@ -93,9 +84,10 @@ const frozen = defineCase('a closed leaf is frozen once', async (env) => {
   const first = await look()
   await turn()
   expect((await look())?.vacuums).toBe(first?.vacuums)
-  expect(
-    await db.query(`select name from outbox.leaf where frozen_at is not null order by 1`),
-  ).toEqual([{ name: leafName('event', 1) }, { name: leafName('log', 1) }])
+  expect(await db.query(`select name from outbox.leaf where frozen_at is not null order by 1`)).toEqual([
+    { name: leafName('event', 1) },
+    { name: leafName('log', 1) },
+  ])
 })
 
 const sizes = defineCase('leaves are sized by the measured rate', async (env) => {
@@ -118,8 +110,7 @@ const sizes = defineCase('leaves are sized by the measured rate', async (env) =>
 const turns = defineCase('one turn per piece and interval, over all workers', async (env) => {
   const { db } = env
   const { clock } = await setup(env)
-  const turn = async () =>
-    (await db.query(`select outbox.upkeep_turn('prune', 10000) as mine`))[0]?.mine
+  const turn = async () => (await db.query(`select outbox.upkeep_turn('prune', 10000) as mine`))[0]?.mine
   const all = await Promise.all([turn(), turn(), turn(), turn()])
   expect(all.filter(Boolean).length).toBe(1)
   expect(await turn()).toBe(false)
@@ -133,9 +124,7 @@ const worker = defineCase('a worker runs it, and stops it', async ({ db, engine 
   const running = await outbox.start()
   await eventually(async () => (await db.query('select from outbox.upkeep')).length === 4)
   await running.stop()
-  const leaves = await db.query(
-    `select from outbox.partition where parent = 'event' and to_value is not null`,
-  )
+  const leaves = await db.query(`select from outbox.partition where parent = 'event' and to_value is not null`)
   expect(leaves.length).toBeGreaterThanOrEqual(2)
 })
 
@@ -143,8 +132,7 @@ const asWorker = defineCase('the worker role may do all of it', async (env) => {
   const { db, engine } = env
   const { clock, outbox, sink } = await setup(env)
   const roles = await engine.load<typeof import('../../src/desk/roles.ts')>('desk/roles.ts')
-  const { Upkeep } =
-    await engine.load<typeof import('../../src/worker/upkeep.ts')>('worker/upkeep.ts')
+  const { Upkeep } = await engine.load<typeof import('../../src/worker/upkeep.ts')>('worker/upkeep.ts')
   await tinyLeaves(db)
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
   await emitMany(db, 35)

@@ -90,9 +90,7 @@ describe('changes', () => {
     await outbox().watch('document', { type: 'document' })
     const a = await session(db, 'a')
     await copyIn(a.client, 'copy document (id, title) from stdin', '1\ta\n2\tb\n')
-    await a.run(
-      `insert into document (id, title) values (2, 'x') on conflict (id) do update set title = 'c'`,
-    )
+    await a.run(`insert into document (id, title) values (2, 'x') on conflict (id) do update set title = 'c'`)
     expect(await said()).toEqual(['document.created 1', 'document.created 2', 'document.updated 2'])
   })
 
@@ -125,9 +123,7 @@ describe('changes', () => {
   it('the names of events can be chosen', async () => {
     const names = { insert: 'paper.filed', update: 'paper.changed', delete: 'paper.burnt' }
     await outbox().watch('document', { type: 'document', events: names })
-    await db.query(
-      `insert into document values (1); update document set title = 'x'; delete from document`,
-    )
+    await db.query(`insert into document values (1); update document set title = 'x'; delete from document`)
     expect(await said()).toEqual(['paper.filed 1', 'paper.changed 1', 'paper.burnt 1'])
   })
 })
@@ -135,9 +131,7 @@ describe('changes', () => {
 describe('TRUNCATE', () => {
   it('is refused', async () => {
     await outbox().watch('document', { type: 'document' })
-    await expect(db.query('truncate document')).rejects.toThrow(
-      /HMD_WATCH_INVALID: public.document/,
-    )
+    await expect(db.query('truncate document')).rejects.toThrow(/HMD_WATCH_INVALID: public.document/)
   })
 
   it('or emits one refreshed event per row', async () => {
@@ -165,9 +159,7 @@ describe('tables of every kind', () => {
   it('generated columns are told as stored; virtual ones are not told', async () => {
     await db.query(`alter table document add loud text generated always as (upper(title)) stored`)
     await outbox().watch('document', { type: 'document', columns: ['loud'] })
-    await db.query(
-      `insert into document (id, title) values (1, 'a'); update document set title = 'b'`,
-    )
+    await db.query(`insert into document (id, title) values (1, 'a'); update document set title = 'b'`)
     expect((await events()).map(({ payload }) => payload)).toEqual([
       { id: 1, loud: 'A' },
       { id: 1, loud: 'B' },
@@ -182,12 +174,7 @@ describe('tables of every kind', () => {
     await db.query('insert into part values (1, 1)')
     await db.query('update part set id = 11')
     await db.query('insert into part_a values (2, 2)')
-    expect(await said()).toEqual([
-      'part.created 1',
-      'part.deleted 1',
-      'part.created 11',
-      'part.created 2',
-    ])
+    expect(await said()).toEqual(['part.created 1', 'part.deleted 1', 'part.created 11', 'part.created 2'])
     await expect(db.query('truncate part_a')).rejects.toThrow('HMD_WATCH_INVALID')
     await expect(outbox().watch('part_a', { type: 'part' })).rejects.toMatchObject({
       code: 'HMD_WATCH_INVALID',
@@ -197,13 +184,9 @@ describe('tables of every kind', () => {
   })
 
   it('a deferred constraint that fails takes the events with it', async () => {
-    await db.query(
-      'alter table document add parent int references document deferrable initially deferred',
-    )
+    await db.query('alter table document add parent int references document deferrable initially deferred')
     await outbox().watch('document', { type: 'document' })
-    await expect(db.query('insert into document (id, parent) values (1, 9)')).rejects.toMatchObject(
-      { code: '23503' },
-    )
+    await expect(db.query('insert into document (id, parent) values (1, 9)')).rejects.toMatchObject({ code: '23503' })
     expect(await said()).toEqual([])
     await db.query('insert into document (id, parent) values (1, 2), (2, null)')
     expect(await said()).toEqual(['document.created 1', 'document.created 2'])
@@ -215,9 +198,7 @@ describe('tables of every kind', () => {
       create trigger after_insert after insert on document for each row execute function touch()`)
     await outbox().watch('document', { type: 'document' })
     await db.query('insert into document (id) values (1)')
-    expect((await events()).map(({ payload }) => (payload as { seen: number }).seen)).toEqual([
-      0, 1,
-    ])
+    expect((await events()).map(({ payload }) => (payload as { seen: number }).seen)).toEqual([0, 1])
     await db.query('drop function touch() cascade')
   })
 })

@@ -18,13 +18,9 @@ beforeEach(async () => {
 describe('watching twice', () => {
   it('with the same options changes nothing', async () => {
     expect(await outbox().watch('document', { type: 'document' })).toBe(true)
-    const before = await db.query(
-      `select oid::int from pg_trigger where tgname like '00%' order by 1`,
-    )
+    const before = await db.query(`select oid::int from pg_trigger where tgname like '00%' order by 1`)
     expect(await outbox().watch('public.document', { type: 'document', key: ['id'] })).toBe(false)
-    expect(
-      await db.query(`select oid::int from pg_trigger where tgname like '00%' order by 1`),
-    ).toEqual(before)
+    expect(await db.query(`select oid::int from pg_trigger where tgname like '00%' order by 1`)).toEqual(before)
   })
 
   it('with other options replaces them at once', async () => {
@@ -32,9 +28,9 @@ describe('watching twice', () => {
     expect(await outbox().watch('document', { type: 'paper', truncate: 'refresh' })).toBe(true)
     await db.query('insert into document values (1)')
     expect(await db.query('select type from outbox.event')).toEqual([{ type: 'paper.created' }])
-    expect(
-      await db.query(`select name, options ->> 'truncate' as truncate from outbox.watched`),
-    ).toEqual([{ name: 'public.document', truncate: 'refresh' }])
+    expect(await db.query(`select name, options ->> 'truncate' as truncate from outbox.watched`)).toEqual([
+      { name: 'public.document', truncate: 'refresh' },
+    ])
   })
 
   it('a trigger somebody dropped comes back', async () => {
@@ -44,9 +40,7 @@ describe('watching twice', () => {
   })
 
   it('at the same time by two processes', async () => {
-    const both = await Promise.all(
-      [1, 2].map(() => outbox().watch('document', { type: 'document' })),
-    )
+    const both = await Promise.all([1, 2].map(() => outbox().watch('document', { type: 'document' })))
     expect(both.toSorted()).toEqual([false, true])
   })
 })
@@ -84,9 +78,7 @@ describe('refused, naming the table or column', () => {
 
   it('a table without a key', async () => {
     await db.query('create table if not exists keyless (x int)')
-    await expect(outbox().watch('keyless', { type: 'x' })).rejects.toThrow(
-      /keyless has no primary key/,
-    )
+    await expect(outbox().watch('keyless', { type: 'x' })).rejects.toThrow(/keyless has no primary key/)
   })
 
   it('a virtual column', async () => {
@@ -121,9 +113,7 @@ it('works for a role that has no rights on schema outbox', async () => {
   )
   const a = await session(db, 'a')
   await a.run('set role hermod_app')
-  await a.run(
-    `insert into document values (1); update document set title = 'x'; delete from document`,
-  )
+  await a.run(`insert into document values (1); update document set title = 'x'; delete from document`)
   expect(await count()).toBe(3)
   await expect(a.run('select * from outbox.event')).rejects.toMatchObject({ code: '42501' })
   await expect(a.run(`select outbox.watch('document', '{}')`)).rejects.toMatchObject({

@@ -34,11 +34,7 @@ export async function principalOfToken(platform: Platform, token: string): Promi
   }
 }
 
-async function findToken(
-  { pool }: Platform,
-  token: string,
-  now: Date,
-): Promise<FoundToken | undefined> {
+async function findToken({ pool }: Platform, token: string, now: Date): Promise<FoundToken | undefined> {
   const { rows } = await pool.query<FoundToken>(find, [hashOf(token), now])
   const [found] = rows
   // Once a minute is enough to see which tokens are in use.

@@ -21,27 +21,19 @@ const keptMs = 3_000
 const keptMax = 10_000
 
 /** `also`: issuers that are no part of the configuration, such as the development sign-in. */
-export function authenticator(
-  platform: Platform,
-  also: readonly TrustedIssuer[] = [],
-): Authenticate {
+export function authenticator(platform: Platform, also: readonly TrustedIssuer[] = []): Authenticate {
   const issuers = [...platform.config.issuers.map(trusted), ...also]
   const verify = jwtVerifier(issuers, platform.clock)
   const known = recent<Principal>(platform.clock, keptMs, keptMax)
   return async (request) => {
     const token = bearerOf(request)
     return known.get(createHash('sha256').update(token).digest('base64url'), async () =>
-      looksLikeApiToken(token)
-        ? principalOfToken(platform, token)
-        : principalOfClaims(platform, await verify(token)),
+      looksLikeApiToken(token) ? principalOfToken(platform, token) : principalOfClaims(platform, await verify(token)),
     )
   }
 }
 
-async function principalOfClaims(
-  platform: Platform,
-  { issuer, claims }: Verified,
-): Promise<Principal> {
+async function principalOfClaims(platform: Platform, { issuer, claims }: Verified): Promise<Principal> {
   const person = await resolvePerson(platform, {
     issuer,
     subject: claims.sub,
@@ -52,7 +44,9 @@ async function principalOfClaims(
   })
   const role = higherRole(person.role, roleFromClaims(issuer, claims))
   return {
-    ...{ personId: person.personId, identity: person.identity, role },
+    personId: person.personId,
+    identity: person.identity,
+    role,
     permissions: permissionsOf(role),
     ...signedIn(claims),
   }

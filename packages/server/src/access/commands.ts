@@ -36,12 +36,7 @@ export async function createToken(tx: Tx, actor: Actor, wanted: NewToken): Promi
 }
 
 /** `owner` narrows it to the tokens of one person; revoking what is revoked changes nothing. */
-export async function revokeToken(
-  tx: Tx,
-  actor: Actor,
-  id: string,
-  owner: string | null,
-): Promise<void> {
+export async function revokeToken(tx: Tx, actor: Actor, id: string, owner: string | null): Promise<void> {
   const { rows } = await tx.query<{ revoked: boolean }>(
     `select revoked_at is not null as revoked from hermod.api_token
       where id = $1 and ($2::bigint is null or person_id = $2) for update`,
@@ -50,10 +45,7 @@ export async function revokeToken(
   const [found] = rows
   if (found === undefined) throw notFound('token')
   if (found.revoked) return
-  await tx.query('update hermod.api_token set revoked_at = now(), revoked_by = $2 where id = $1', [
-    id,
-    actor.personId,
-  ])
+  await tx.query('update hermod.api_token set revoked_at = now(), revoked_by = $2 where id = $1', [id, actor.personId])
   const token = await findOne(tx, id)
   if (token !== undefined) await record(tx, actor, token, 'token_revoked')
 }

@@ -40,8 +40,13 @@ const tokenMs = 12 * 3_600_000
 const url = 'http://development.invalid'
 
 const issuer: Issuer = {
-  ...{ name: 'development', issuer: url, audience: 'hermod', jwksUri: `${url}/jwks` },
-  ...{ algorithms: ['ES256'], trustedDomains: ['example.org'], roleClaim: 'roles' },
+  name: 'development',
+  issuer: url,
+  audience: 'hermod',
+  jwksUri: `${url}/jwks`,
+  algorithms: ['ES256'],
+  trustedDomains: ['example.org'],
+  roleClaim: 'roles',
   roles: { reader: 'reader', editor: 'editor', operator: 'operator', admin: 'admin' },
 }
 
@@ -97,7 +102,9 @@ const signInBody = Type.Object(
 
 export function developmentRoutes(app: FastifyInstance, development: DevelopmentIssuer): void {
   const schema = {
-    ...{ tags: ['development'], operationId: 'developmentSignIn', security: [] },
+    tags: ['development'],
+    operationId: 'developmentSignIn',
+    security: [],
     summary: 'A token for one of the demo people; exists only under npm start',
     body: signInBody,
     response: answers({ 200: signedIn }, 404, 413, 415),

@@ -20,13 +20,7 @@ export type Permission = (typeof permissions)[number]
 
 const reader: readonly Permission[] = ['document:read', 'search:read', 'person:read', 'token:own']
 const editor: readonly Permission[] = [...reader, 'document:write']
-const operator: readonly Permission[] = [
-  ...editor,
-  'audit:read',
-  'import:write',
-  'outbox:read',
-  'outbox:operate',
-]
+const operator: readonly Permission[] = [...editor, 'audit:read', 'import:write', 'outbox:read', 'outbox:operate']
 
 const byRole: Readonly<Record<Role, ReadonlySet<Permission>>> = {
   reader: new Set(reader),

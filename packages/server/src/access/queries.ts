@@ -26,12 +26,14 @@ interface Row {
   readonly revoked_at: Date | null
 }
 
-const columns =
-  'id, person_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at'
+const columns = 'id, person_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at'
 
 function recordOf(row: Row): TokenRecord {
   return {
-    ...{ id: row.id, personId: row.person_id, name: row.name, prefix: row.prefix },
+    id: row.id,
+    personId: row.person_id,
+    name: row.name,
+    prefix: row.prefix,
     scopes: row.scopes,
     createdAt: row.created_at.toISOString(),
     expiresAt: row.expires_at.toISOString(),
@@ -41,9 +43,7 @@ function recordOf(row: Row): TokenRecord {
 }
 
 export async function findOne(db: Asked, id: string): Promise<TokenRecord | undefined> {
-  const { rows } = await db.query<Row>(`select ${columns} from hermod.api_token where id = $1`, [
-    id,
-  ])
+  const { rows } = await db.query<Row>(`select ${columns} from hermod.api_token where id = $1`, [id])
   return rows[0] && recordOf(rows[0])
 }
 

@@ -23,15 +23,17 @@ function ownTokens(app: FastifyInstance, platform: Platform): void {
   const config = { permission: 'token:own' as const }
   const tags = ['tokens']
   const creating = {
-    ...{ tags, operationId: 'createToken', summary: 'Make an API token; its secret is shown once' },
+    tags,
+    operationId: 'createToken',
+    summary: 'Make an API token; its secret is shown once',
     body: newTokenBody,
     response: answers({ 201: newToken }, 409, 413, 415, 422),
   }
-  app.post('/api/v2/tokens', { config, schema: creating }, (request, reply) =>
-    create(platform, request, reply),
-  )
+  app.post('/api/v2/tokens', { config, schema: creating }, (request, reply) => create(platform, request, reply))
   const listing = {
-    ...{ tags, operationId: 'listTokens', summary: 'Your API tokens, revoked ones included' },
+    tags,
+    operationId: 'listTokens',
+    summary: 'Your API tokens, revoked ones included',
     querystring: listQuery,
     response: answers({ 200: tokens }),
   }
@@ -39,7 +41,9 @@ function ownTokens(app: FastifyInstance, platform: Platform): void {
     list(platform, request, reply, actorOf(request).personId),
   )
   const revoking = {
-    ...{ tags, operationId: 'revokeToken', summary: 'Revoke one of your API tokens' },
+    tags,
+    operationId: 'revokeToken',
+    summary: 'Revoke one of your API tokens',
     params: idParams,
     response: answers({ 204: nothing('It is revoked, or was already') }, 404),
   }
@@ -52,7 +56,9 @@ function everybodysTokens(app: FastifyInstance, platform: Platform): void {
   const config = { permission: 'token:admin' as const }
   const tags = ['tokens']
   const listing = {
-    ...{ tags, operationId: 'listAllTokens', summary: 'Everybody’s API tokens' },
+    tags,
+    operationId: 'listAllTokens',
+    summary: 'Everybody’s API tokens',
     querystring: adminListQuery,
     response: answers({ 200: tokens }),
   }
@@ -60,7 +66,9 @@ function everybodysTokens(app: FastifyInstance, platform: Platform): void {
     list(platform, request, reply, (request.query as Query).person ?? null),
   )
   const revoking = {
-    ...{ tags, operationId: 'revokeAnyToken', summary: 'Revoke anybody’s API token' },
+    tags,
+    operationId: 'revokeAnyToken',
+    summary: 'Revoke anybody’s API token',
     params: idParams,
     response: answers({ 204: nothing('It is revoked, or was already') }, 404),
   }
@@ -69,11 +77,7 @@ function everybodysTokens(app: FastifyInstance, platform: Platform): void {
   )
 }
 
-function create(
-  platform: Platform,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+function create(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { name, scopes, expiresAt } = request.body as Static<typeof newTokenBody>
   const wanted = { name, scopes, expiresAt: expiryOf(expiresAt, platform.clock()) }
   return runCommand(platform, request, reply, async (tx, actor) => {

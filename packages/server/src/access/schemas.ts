@@ -17,10 +17,7 @@ export const idParams = Type.Object({ id })
 
 export const listQuery = Type.Object(pageQuery, { additionalProperties: false })
 
-export const adminListQuery = Type.Object(
-  { ...pageQuery, person: Type.Optional(id) },
-  { additionalProperties: false },
-)
+export const adminListQuery = Type.Object({ ...pageQuery, person: Type.Optional(id) }, { additionalProperties: false })
 
 export const newTokenBody = Type.Object(
   {

@@ -2,14 +2,7 @@
  * Checks tokens of the configured OIDC issuers after RFC 8725: the issuer is chosen by the exact
  * `iss`, and its keys, algorithms and audience come from the configuration, never from the token.
  */
-import {
-  createRemoteJWKSet,
-  decodeJwt,
-  errors,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-  jwtVerify,
-} from 'jose'
+import { createRemoteJWKSet, decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { Issuer } from '../config.ts'
 import { Problem } from '../problems.ts'
 import { unauthenticated } from './bearer.ts'

@@ -12,8 +12,10 @@ export const configOptions = {
 export function sourcesOf(context: Context): Sources {
   const file = textOf(context, 'config')
   const flags = {
-    ...{ databaseUrl: textOf(context, 'url'), host: textOf(context, 'host') },
-    ...{ port: textOf(context, 'port'), logLevel: textOf(context, 'log-level') },
+    databaseUrl: textOf(context, 'url'),
+    host: textOf(context, 'host'),
+    port: textOf(context, 'port'),
+    logLevel: textOf(context, 'log-level'),
   }
   return { flags, env: context.env, ...(file !== undefined && { file }) }
 }

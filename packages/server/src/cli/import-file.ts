@@ -22,11 +22,7 @@ export interface FileImport {
   readonly dryRun: boolean
 }
 
-export async function importFile(
-  platform: Platform,
-  context: Context,
-  asked: FileImport,
-): Promise<number> {
+export async function importFile(platform: Platform, context: Context, asked: FileImport): Promise<number> {
   const actor = await actorOf(platform, asked.as)
   const bar = (what: string) => progressBar(what, { wanted: !context.terminal.json })
   const received = await read(platform, asked, bar('reading'))
@@ -41,9 +37,7 @@ export async function importFile(
     const mode = asked.bestEffort ? 'best-effort' : 'all'
     const key = asked.key ?? `file-${received.hash}`
     const claim = await claimImport(platform, actor, { mode, key }, received)
-    const record = claim.mine
-      ? await writeImport(platform, actor, received, claim, { onProgress })
-      : claim.record
+    const record = claim.mine ? await writeImport(platform, actor, received, claim, { onProgress }) : claim.record
     writing.end()
     return tell(context, record, claim.mine)
   } finally {
@@ -52,16 +46,13 @@ export async function importFile(
   }
 }
 
-async function read(
-  { config }: Platform,
-  { file, format }: FileImport,
-  bar: ProgressBar,
-): Promise<Received> {
+async function read({ config }: Platform, { file, format }: FileImport, bar: ProgressBar): Promise<Received> {
   const total = file === '-' ? 0 : await sizeOf(file)
   const source = file === '-' ? process.stdin : createReadStream(file)
   try {
     return await receive(source as ReadStream, {
-      ...{ format, rowBytesMax: config.limits.documentBytes },
+      format,
+      rowBytesMax: config.limits.documentBytes,
       onProgress: (done) => bar.show({ done, total: Math.max(done, total) }),
     })
   } finally {
@@ -85,9 +76,14 @@ async function actorOf({ pool }: Platform, as: string): Promise<Actor> {
   const found = addresses.idOf(as)
   if (found.id === undefined) throw usage(`--as ${found.detail}`)
   return {
-    ...{ personId: found.id, identity: `shell:${userName()}`, role: 'operator' },
+    personId: found.id,
+    identity: `shell:${userName()}`,
+    role: 'operator',
     permissions: permissionsOf('operator'),
-    ...{ endpoint: 'hermod import', userAgent: null, ip: null, requestId: crypto.randomUUID() },
+    endpoint: 'hermod import',
+    userAgent: null,
+    ip: null,
+    requestId: crypto.randomUUID(),
   }
 }
 

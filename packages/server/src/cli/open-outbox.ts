@@ -8,10 +8,7 @@ import { installReactions } from '../reactions.ts'
 import { readConfig } from '../read-config.ts'
 import { sourcesOf } from './config-options.ts'
 
-export async function openPlatformOutbox(
-  context: Context,
-  purpose: Purpose = 'work',
-): Promise<OpenOutbox> {
+export async function openPlatformOutbox(context: Context, purpose: Purpose = 'work'): Promise<OpenOutbox> {
   const config = readConfig({ ...sourcesOf(context), secretNeeded: false })
   const log = createLog(config.logLevel, { readable: process.stdout.isTTY })
   const platform = createPlatform(config, { log })

@@ -47,7 +47,12 @@ async function hookRoutes(app: FastifyInstance): Promise<void> {
 function hookOf(id: number, { method, url, headers, body }: FastifyRequest): CaughtHook {
   const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0)
   return {
-    ...{ id, receivedAt: new Date().toISOString(), method, path: url, headers },
-    ...{ body: bytes.subarray(0, bodyBytesMax).toString('utf8'), bytes: bytes.length },
+    id,
+    receivedAt: new Date().toISOString(),
+    method,
+    path: url,
+    headers,
+    body: bytes.subarray(0, bodyBytesMax).toString('utf8'),
+    bytes: bytes.length,
   }
 }

@@ -42,15 +42,20 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
   await mkdir(join(path, 'documents'), { recursive: true })
   const port = (await isFree(usualDatabasePort)) ? usualDatabasePort : undefined
   const postgres = await startPostgres({
-    ...{ durable: !ephemeral, ...(port !== undefined && { port }) },
+    durable: !ephemeral,
+    ...(port !== undefined && { port }),
     ...(!ephemeral && { dataDir: database }),
   })
   // Its real place: where root's folder is closed to the account that runs it, it is elsewhere.
   await writeFile(ready, postgres.dataDir)
   return {
-    ...{ path, fresh, postgres, documents: join(path, 'documents') },
+    path,
+    fresh,
+    postgres,
+    documents: join(path, 'documents'),
     secret: await keptSecret(join(path, 'secret')),
-    ...{ headerFile: join(path, 'header'), demoFile: join(path, 'demo.json') },
+    headerFile: join(path, 'header'),
+    demoFile: join(path, 'demo.json'),
     close: async () => {
       if (!ephemeral) return postgres.stop()
       await postgres.destroy()

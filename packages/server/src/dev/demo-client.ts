@@ -36,7 +36,8 @@ export function demoClient(url: string): DemoClient {
       ...(key !== undefined && { 'idempotency-key': `"${key}"` }),
     }
     const answer = await fetch(url + pathOf(path), {
-      ...{ method, headers },
+      method,
+      headers,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
     // A token that ran out is fetched anew the next time.

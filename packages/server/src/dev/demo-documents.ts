@@ -21,10 +21,15 @@ export interface DemoDocument {
 
 export const demoDocuments: readonly DemoDocument[] = [
   {
-    ...{ slug: 'outbox', owner: 'alan', published: true },
-    ...{ approvers: ['grace', 'edsger'], approved: ['grace', 'edsger'] },
+    slug: 'outbox',
+    owner: 'alan',
+    published: true,
+    approvers: ['grace', 'edsger'],
+    approved: ['grace', 'edsger'],
     fields: {
-      ...{ title: 'Events that share the fate of their rows', docType: 'RFC', product: 'Platform' },
+      title: 'Events that share the fate of their rows',
+      docType: 'RFC',
+      product: 'Platform',
       tags: ['outbox', 'postgresql', 'architecture'],
       summary: 'Write the change and the event that tells of it in one transaction, or neither.',
       content:
@@ -32,10 +37,16 @@ export const demoDocuments: readonly DemoDocument[] = [
     },
   },
   {
-    ...{ slug: 'breath', owner: 'edsger', published: true, contributors: ['alan'] },
-    ...{ approvers: ['alan', 'grace'], approved: ['grace'] },
+    slug: 'breath',
+    owner: 'edsger',
+    published: true,
+    contributors: ['alan'],
+    approvers: ['alan', 'grace'],
+    approved: ['grace'],
     fields: {
-      ...{ title: 'Searchable within a breath of the commit', docType: 'RFC', product: 'Search' },
+      title: 'Searchable within a breath of the commit',
+      docType: 'RFC',
+      product: 'Search',
       tags: ['search', 'latency'],
       summary: 'A saved document is found by the next search: a quarter of a second at the most.',
       content:
@@ -43,9 +54,14 @@ export const demoDocuments: readonly DemoDocument[] = [
     },
   },
   {
-    ...{ slug: 'refunds', owner: 'alan', published: true, approvers: ['edsger', 'ada'] },
+    slug: 'refunds',
+    owner: 'alan',
+    published: true,
+    approvers: ['edsger', 'ada'],
     fields: {
-      ...{ title: 'Refunds without tickets', docType: 'PRD', product: 'Billing' },
+      title: 'Refunds without tickets',
+      docType: 'PRD',
+      product: 'Billing',
       tags: ['refunds', 'customers'],
       summary: 'Customers take a payment back by themselves within fourteen days.',
       content:
@@ -53,10 +69,15 @@ export const demoDocuments: readonly DemoDocument[] = [
     },
   },
   {
-    ...{ slug: 'offline', owner: 'edsger', published: true },
-    ...{ approvers: ['alan'], approved: ['alan'] },
+    slug: 'offline',
+    owner: 'edsger',
+    published: true,
+    approvers: ['alan'],
+    approved: ['alan'],
     fields: {
-      ...{ title: 'Offline reading on the train', docType: 'PRD', product: 'Mobile' },
+      title: 'Offline reading on the train',
+      docType: 'PRD',
+      product: 'Mobile',
       tags: ['offline', 'reading'],
       summary: 'The last hundred documents stay readable in every tunnel.',
       content:
@@ -64,10 +85,15 @@ export const demoDocuments: readonly DemoDocument[] = [
     },
   },
   {
-    ...{ slug: 'accents', owner: 'grace', published: true },
-    ...{ approvers: ['edsger'], approved: ['edsger'] },
+    slug: 'accents',
+    owner: 'grace',
+    published: true,
+    approvers: ['edsger'],
+    approved: ['edsger'],
     fields: {
-      ...{ title: 'Café, Zürich, naïve: accents in search', docType: 'FRD', product: 'Search' },
+      title: 'Café, Zürich, naïve: accents in search',
+      docType: 'FRD',
+      product: 'Search',
       tags: ['search', 'languages'],
       summary: 'Type cafe and find Café; type it wrong and still find it.',
       content:
@@ -75,10 +101,16 @@ export const demoDocuments: readonly DemoDocument[] = [
     },
   },
   {
-    ...{ slug: 'incident', owner: 'grace', published: true, contributors: ['edsger'] },
-    ...{ approvers: ['alan'], approved: ['alan'] },
+    slug: 'incident',
+    owner: 'grace',
+    published: true,
+    contributors: ['edsger'],
+    approvers: ['alan'],
+    approved: ['alan'],
     fields: {
-      ...{ title: 'The morning the index lied', docType: 'Report', product: 'Platform' },
+      title: 'The morning the index lied',
+      docType: 'Report',
+      product: 'Platform',
       tags: ['incident', 'search', 'outbox'],
       summary: 'For 43 minutes search showed prices that the database no longer had.',
       content:
@@ -86,9 +118,14 @@ export const demoDocuments: readonly DemoDocument[] = [
     },
   },
   {
-    ...{ slug: 'passkeys', owner: 'alan', published: true, approvers: ['ada', 'grace'] },
+    slug: 'passkeys',
+    owner: 'alan',
+    published: true,
+    approvers: ['ada', 'grace'],
     fields: {
-      ...{ title: 'Passkeys for everybody', docType: 'RFC', product: 'Accounts' },
+      title: 'Passkeys for everybody',
+      docType: 'RFC',
+      product: 'Accounts',
       tags: ['security', 'sign-in'],
       summary: 'No more passwords to forget, to reuse or to steal.',
       content:
@@ -96,9 +133,15 @@ export const demoDocuments: readonly DemoDocument[] = [
     },
   },
   {
-    ...{ slug: 'ledger', owner: 'edsger', published: true, obsolete: true, approvers: ['alan'] },
+    slug: 'ledger',
+    owner: 'edsger',
+    published: true,
+    obsolete: true,
+    approvers: ['alan'],
     fields: {
-      ...{ title: 'Keep the old ledger until spring', docType: 'Memo', product: 'Billing' },
+      title: 'Keep the old ledger until spring',
+      docType: 'Memo',
+      product: 'Billing',
       tags: ['ledger', 'migration'],
       summary: 'Both ledgers run side by side; the new one is compared every night.',
       content:
@@ -106,22 +149,31 @@ export const demoDocuments: readonly DemoDocument[] = [
     },
   },
   {
-    ...{ slug: 'dark-mode', owner: 'ada', published: false, contributors: ['alan'] },
+    slug: 'dark-mode',
+    owner: 'ada',
+    published: false,
+    contributors: ['alan'],
     fields: {
-      ...{ title: 'A reading room with the lights off', docType: 'PRD', product: 'Mobile' },
+      title: 'A reading room with the lights off',
+      docType: 'PRD',
+      product: 'Mobile',
       tags: ['design', 'reading'],
       summary: 'Dark mode, and why grey on black is not it.',
       content: 'Contrast first: 4.5 to 1 for text in both themes. Pictures keep their colours.',
     },
   },
   {
-    ...{ slug: 'plan', owner: 'grace', published: false, contributors: ['ada', 'edsger'] },
+    slug: 'plan',
+    owner: 'grace',
+    published: false,
+    contributors: ['ada', 'edsger'],
     fields: {
-      ...{ title: 'What search learns next quarter', docType: 'Memo', product: 'Search' },
+      title: 'What search learns next quarter',
+      docType: 'Memo',
+      product: 'Search',
       tags: ['search', 'plan'],
       summary: 'Synonyms, saved searches, and a look at what people do not find.',
-      content:
-        'We read the searches without a result every Friday. The ten most common become work.',
+      content: 'We read the searches without a result every Friday. The ten most common become work.',
     },
   },
 ]

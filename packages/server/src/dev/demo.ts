@@ -21,11 +21,7 @@ export interface Demo {
   readonly documents: readonly DemoRecord[]
 }
 
-export async function openDemo(
-  { url, platform }: RunningServer,
-  data: DataFolder,
-  wanted: boolean,
-): Promise<Demo> {
+export async function openDemo({ url, platform }: RunningServer, data: DataFolder, wanted: boolean): Promise<Demo> {
   const client = demoClient(url)
   // Whoever uses curl is Ada.
   const header = `Authorization: Bearer ${await client.token('ada')}\n`
@@ -55,17 +51,14 @@ async function meet(client: DemoClient, pool: RunningServer['platform']['pool'])
   return new Map(rows.map(({ id, name }) => [name, id]))
 }
 
-async function write(
-  client: DemoClient,
-  people: People,
-  document: DemoDocument,
-): Promise<DemoRecord> {
+async function write(client: DemoClient, people: People, document: DemoDocument): Promise<DemoRecord> {
   const { slug, owner, fields, contributors = [], approvers = [], approved = [] } = document
   const ids = (names: readonly string[]) => names.map((name) => people.get(name) ?? '')
   const body = { ...fields, contributors: ids(contributors), approvers: ids(approvers) }
   const key = (step: string) => `demo-${slug}-${step}`
   const { id } = await client.ask<{ readonly id: string }>(owner, 'POST', '/drafts', {
-    ...{ body, key: key('draft') },
+    body,
+    key: key('draft'),
   })
   if (document.published) await client.ask(owner, 'POST', `/reviews/${id}`, { key: key('review') })
   for (const name of approved) {

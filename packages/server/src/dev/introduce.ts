@@ -19,8 +19,16 @@ export function introduce(dev: Dev, options: DevOptions, env: Env, startMs: numb
   const database = data.postgres.url()
   const tries = linesToTry(dev, env)
   const facts = {
-    ...{ version, startMs: Math.round(startMs), url, api: `${url}/api/v2`, docs: `${url}/docs` },
-    ...{ catcher: `${url}/catcher`, smtpPort: mail.port, database, data: data.path, try: tries },
+    version,
+    startMs: Math.round(startMs),
+    url,
+    api: `${url}/api/v2`,
+    docs: `${url}/docs`,
+    catcher: `${url}/catcher`,
+    smtpPort: mail.port,
+    database,
+    data: data.path,
+    try: tries,
   }
   const postgres = Number.parseFloat(data.postgres.version)
   const text = `
@@ -80,9 +88,7 @@ function linesToTry({ server: { url }, data, demo }: Dev, env: Env): string[] {
   return [
     `${curl} '${url}/api/v2/search?q=outbox'`,
     `${curl} -H 'content-type: application/json' -d '${draft}' ${url}/api/v2/documents`,
-    one === undefined
-      ? `${curl} ${url}/api/v2/health`
-      : `${curl} ${url}/api/v2/documents/${one.id}/sync`,
+    one === undefined ? `${curl} ${url}/api/v2/health` : `${curl} ${url}/api/v2/documents/${one.id}/sync`,
   ]
 }
 

@@ -30,8 +30,12 @@ const sourceBytesMax = 1_048_576
 export async function startMailCatcher(): Promise<MailCatcher> {
   const mails = ring<CaughtMail>(mailsMax)
   const server = new SMTPServer({
-    ...{ banner: 'Hermod catches mail', authOptional: true, disabledCommands: ['STARTTLS'] },
-    ...{ disableReverseLookup: true, logger: false, size: 20 * sourceBytesMax },
+    banner: 'Hermod catches mail',
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    disableReverseLookup: true,
+    logger: false,
+    size: 20 * sourceBytesMax,
     onAuth: (_auth, _session, done) => done(null, { user: 'anybody' }),
     onData: (stream, { envelope }, done) => {
       const chunks: Buffer[] = []
@@ -43,7 +47,10 @@ export async function startMailCatcher(): Promise<MailCatcher> {
       stream.on('end', () => {
         const source = Buffer.concat(chunks).subarray(0, sourceBytesMax).toString('utf8')
         mails.add((id) => ({
-          ...{ id, receivedAt: new Date().toISOString(), source, bytes },
+          id,
+          receivedAt: new Date().toISOString(),
+          source,
+          bytes,
           from: envelope.mailFrom === false ? '' : envelope.mailFrom.address,
           to: envelope.rcptTo.map(({ address }) => address),
           subject: headerOf(source, 'subject'),

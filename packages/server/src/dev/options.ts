@@ -25,21 +25,19 @@ export const devOptions = {
 } as const satisfies Readonly<Record<string, CommandOption>>
 
 export function readDevOptions(context: Context): DevOptions {
-  if (context.args.length > 0)
-    throw usage(`dev takes no ${context.args[0]}`, 'See hermod dev --help.')
+  if (context.args.length > 0) throw usage(`dev takes no ${context.args[0]}`, 'See hermod dev --help.')
   if (textOf(context, 'url') !== undefined) {
-    throw usage(
-      'dev brings its own database',
-      'For a database of yours: hermod serve, hermod work.',
-    )
+    throw usage('dev brings its own database', 'For a database of yours: hermod serve, hermod work.')
   }
   const ephemeral = flagOf(context, 'ephemeral')
   const data = textOf(context, 'data')
-  if (ephemeral && data !== undefined)
-    throw usage('--ephemeral keeps nothing, --data keeps: choose one')
+  if (ephemeral && data !== undefined) throw usage('--ephemeral keeps nothing, --data keeps: choose one')
   return {
-    ...{ data: data ?? '.hermod', ephemeral, port: portOf(context) },
-    ...{ reset: flagOf(context, 'reset'), demo: !flagOf(context, 'no-demo') },
+    data: data ?? '.hermod',
+    ephemeral,
+    port: portOf(context),
+    reset: flagOf(context, 'reset'),
+    demo: !flagOf(context, 'no-demo'),
   }
 }
 

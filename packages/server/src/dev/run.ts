@@ -25,11 +25,7 @@ export interface Dev {
   readonly demo: Demo
 }
 
-export async function startDev(
-  stages: Stages,
-  options: DevOptions,
-  logLevel: Config['logLevel'],
-): Promise<Dev> {
+export async function startDev(stages: Stages, options: DevOptions, logLevel: Config['logLevel']): Promise<Dev> {
   const data = await stages.start(
     'database',
     () => openDataFolder(options),
@@ -80,7 +76,8 @@ async function openServer(config: Config, mail: MailCatcher): Promise<RunningSer
     write: (line) => process.stderr.write(line),
   })
   return startServer(config, {
-    ...{ log, graceMs: 500 },
+    log,
+    graceMs: 500,
     prepare: async ({ pool }) => {
       await migrate(pool)
       await migrateServer(pool)
@@ -96,10 +93,19 @@ async function openServer(config: Config, mail: MailCatcher): Promise<RunningSer
 function configOf(data: DataFolder, port: number, logLevel: Config['logLevel']): Config {
   const url = data.postgres.url()
   return Object.freeze({
-    ...{ databaseUrl: url, searchDatabaseUrl: url, host: '127.0.0.1', port },
-    ...{ secret: data.secret, issuers: [], defaultRole: 'editor' as const },
+    databaseUrl: url,
+    searchDatabaseUrl: url,
+    host: '127.0.0.1',
+    port,
+    secret: data.secret,
+    issuers: [],
+    defaultRole: 'editor' as const,
     workspace: { provider: 'local' as const, folder: data.documents },
-    ...{ auditIp: 'full' as const, trustProxy: false, development: true, outbox: true, logLevel },
+    auditIp: 'full' as const,
+    trustProxy: false,
+    development: true,
+    outbox: true,
+    logLevel,
     limits: { bodyBytes: 1_048_576, documentBytes: 4_194_304, perMinute: 100_000 },
   })
 }

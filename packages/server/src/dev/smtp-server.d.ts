@@ -17,11 +17,7 @@ declare module 'smtp-server' {
     readonly disableReverseLookup?: boolean
     readonly logger?: boolean
     readonly size?: number
-    onAuth?(
-      auth: unknown,
-      session: Session,
-      done: (error: Error | null, answer?: { user: string }) => void,
-    ): void
+    onAuth?(auth: unknown, session: Session, done: (error: Error | null, answer?: { user: string }) => void): void
     onData?(stream: Readable, session: Session, done: (error?: Error | null) => void): void
   }
   export class SMTPServer extends EventEmitter {

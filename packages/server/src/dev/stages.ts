@@ -13,11 +13,7 @@ export class Stages {
     this.#tell = tell
   }
 
-  async start<T>(
-    says: string,
-    work: () => Promise<T>,
-    close?: (it: T) => Promise<unknown>,
-  ): Promise<T> {
+  async start<T>(says: string, work: () => Promise<T>, close?: (it: T) => Promise<unknown>): Promise<T> {
     if (this.#closing !== undefined) throw new Error('stopped while starting')
     const startedMs = performance.now()
     const running = work().then((it) => {

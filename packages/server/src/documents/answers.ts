@@ -37,9 +37,7 @@ export function answerDocument(
   work: (tx: Tx, actor: Actor) => Promise<Document>,
   status = 200,
 ): Promise<FastifyReply> {
-  return runCommand(platform, request, reply, async (tx, actor) =>
-    answerOf(await work(tx, actor), status),
-  )
+  return runCommand(platform, request, reply, async (tx, actor) => answerOf(await work(tx, actor), status))
 }
 
 export async function answerOne(
@@ -55,8 +53,7 @@ export async function answerOne(
   const { body, headers = {} } = answerOf(document)
   reply.headers(headers)
   const known = String(request.headers['if-none-match'] ?? '').split(/\s*,\s*/)
-  const unchanged =
-    known.includes('*') || known.some((tag) => tag.replace(/^W\//, '') === headers.etag)
+  const unchanged = known.includes('*') || known.some((tag) => tag.replace(/^W\//, '') === headers.etag)
   return unchanged ? reply.code(304).send() : reply.send(body)
 }
 

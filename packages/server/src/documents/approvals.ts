@@ -11,13 +11,7 @@ import { saveChange } from './write.ts'
 
 export type Deciding = Pick<Target, 'id' | 'seen'>
 
-export function approve(
-  platform: Platform,
-  tx: Tx,
-  actor: Actor,
-  target: Deciding,
-  comment = '',
-): Promise<Document> {
+export function approve(platform: Platform, tx: Tx, actor: Actor, target: Deciding, comment = ''): Promise<Document> {
   return decide(platform, tx, actor, target, (document, personId, at) =>
     rules.approve(document, { personId, comment, at }),
   )
@@ -60,7 +54,9 @@ async function decide(
     logId,
     by,
   } = await openTarget(tx, actor, {
-    ...{ id, seen, kind: 'document' },
+    id,
+    seen,
+    kind: 'document',
   })
   const { personId } = actor
   if (personId === null) throw new Problem('HMD_NOT_APPROVER', 'Only people decide.')

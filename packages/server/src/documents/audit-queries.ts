@@ -65,10 +65,7 @@ export interface LogQuestion {
 }
 
 /** Newest first. */
-export async function listLog(
-  db: Asked,
-  { reader, filter, after, limit }: LogQuestion,
-): Promise<LogEntry[]> {
+export async function listLog(db: Asked, { reader, filter, after, limit }: LogQuestion): Promise<LogEntry[]> {
   const values: unknown[] = [reader]
   const where = ['true']
   const and = (condition: string, value: unknown) => {

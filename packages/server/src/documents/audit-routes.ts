@@ -18,7 +18,10 @@ export function auditRoutes(app: FastifyInstance, platform: Platform): void {
   const tags = ['audit']
   const read = { permission: 'document:read' as const }
   const history = {
-    ...{ tags, operationId: 'getHistory', params: idParams, querystring: shape.historyQuery },
+    tags,
+    operationId: 'getHistory',
+    params: idParams,
+    querystring: shape.historyQuery,
     summary: 'What happened to a document or draft, also after it is gone',
     response: answers({ 200: shape.entryList }, 404),
   }
@@ -26,7 +29,10 @@ export function auditRoutes(app: FastifyInstance, platform: Platform): void {
     answerHistory(platform, request, reply),
   )
   const sync = {
-    ...{ tags, operationId: 'getSync', params: idParams, querystring: shape.syncQuery },
+    tags,
+    operationId: 'getSync',
+    params: idParams,
+    querystring: shape.syncQuery,
     summary: 'Is it searchable yet, and if not, why',
     response: answers({ 200: shape.syncState }, 404),
   }
@@ -34,7 +40,9 @@ export function auditRoutes(app: FastifyInstance, platform: Platform): void {
     answerSync(platform, request, reply),
   )
   const audit = {
-    ...{ tags, operationId: 'getAudit', querystring: shape.auditQuery },
+    tags,
+    operationId: 'getAudit',
+    querystring: shape.auditQuery,
     summary: 'The audit trail of all documents',
     response: answers({ 200: shape.entryList }),
   }
@@ -46,11 +54,7 @@ export function auditRoutes(app: FastifyInstance, platform: Platform): void {
 }
 
 /** A document without a single entry this reader may see is not there. */
-async function answerHistory(
-  platform: Platform,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+async function answerHistory(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { id: document } = request.params as { id: string }
   const { personId: reader } = actorOf(request)
   const seen = await findEntry(platform.pool, { reader, document })
@@ -79,11 +83,7 @@ function mayAudit({ permissions }: Actor): boolean {
   return permissions.has('audit:read')
 }
 
-async function answerSync(
-  platform: Platform,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+async function answerSync(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { id: document } = request.params as { id: string }
   const { log } = request.query as { log?: string }
   const { personId: reader } = actorOf(request)

@@ -24,15 +24,22 @@ export const auditQuery = Type.Object(
 )
 
 const entry = Type.Object({
-  ...{ id: number, documentId, providerFileId: text, version: number },
-  ...{ type: types, command: text },
+  id: number,
+  documentId,
+  providerFileId: text,
+  version: number,
+  type: types,
+  command: text,
   changes: Type.Object({}, { additionalProperties: true, description: 'By field: from, to' }),
   redacted: Type.Boolean({
     description: 'A draft that is not yours: only the names of the fields',
   }),
   person: orNull(person),
   recordedPersonId: orNull(text),
-  ...{ workspaceProvider: text, endpoint: text, eventId: orNull(number), at: time },
+  workspaceProvider: text,
+  endpoint: text,
+  eventId: orNull(number),
+  at: time,
   identity: Type.Optional(text),
   userAgent: Type.Optional(orNull(text)),
   ipAddress: Type.Optional(orNull(text)),
@@ -50,20 +57,36 @@ export const syncQuery = Type.Object(
 )
 
 const state = Type.Object({
-  ...{ subscription: text, state: text, attempts: Type.Integer() },
-  ...{ nextAttemptAt: orNull(time), code: orNull(text), error: orNull(text) },
-  ...{ blockedBy: orNull(number), reason: orNull(text) },
-  ...{ health: orNull(text), healthWhy: orNull(text) },
+  subscription: text,
+  state: text,
+  attempts: Type.Integer(),
+  nextAttemptAt: orNull(time),
+  code: orNull(text),
+  error: orNull(text),
+  blockedBy: orNull(number),
+  reason: orNull(text),
+  health: orNull(text),
+  healthWhy: orNull(text),
 })
 
 const attempt = Type.Object({
-  ...{ subscription: text, startedAt: time, durationMs: Type.Number(), worker: text },
-  ...{ outcome: text, code: orNull(text), error: orNull(text) },
+  subscription: text,
+  startedAt: time,
+  durationMs: Type.Number(),
+  worker: text,
+  outcome: text,
+  code: orNull(text),
+  error: orNull(text),
 })
 
 const event = Type.Object({
-  ...{ id: number, position: orNull(number), stage: text, type: orNull(text) },
-  ...{ createdAt: orNull(time), sequencedAt: orNull(time), bytes: orNull(Type.Integer()) },
+  id: number,
+  position: orNull(number),
+  stage: text,
+  type: orNull(text),
+  createdAt: orNull(time),
+  sequencedAt: orNull(time),
+  bytes: orNull(Type.Integer()),
   log: orNull(Type.String({ description: 'The entry of the history this event came from' })),
 })
 
@@ -71,12 +94,18 @@ const index = Type.Object({
   index: Type.Enum([...indexNames]),
   wanted: Type.Enum(['present', 'absent']),
   current: orNull(Type.Boolean()),
-  ...{ indexedVersion: orNull(text), indexedPosition: orNull(number), why: orNull(text) },
+  indexedVersion: orNull(text),
+  indexedPosition: orNull(number),
+  why: orNull(text),
 })
 
 export const syncState = Type.Object(
   {
-    ...{ documentId, version: number, log: number, searchable: Type.Boolean(), why: orNull(text) },
+    documentId,
+    version: number,
+    log: number,
+    searchable: Type.Boolean(),
+    why: orNull(text),
     indexes: Type.Array(index),
     event: orNull(event),
     subscriptions: Type.Array(state),

@@ -22,29 +22,28 @@ function namesOnly(changes: object): object {
 export function syncView(entry: LogEntry, { story, ...sync }: SyncState) {
   const { documentId, version, id } = entry
   return {
-    ...{ documentId, version, log: id },
-    ...{ searchable: sync.searchable, why: sync.why, indexes: sync.indexes },
+    documentId,
+    version,
+    log: id,
+    searchable: sync.searchable,
+    why: sync.why,
+    indexes: sync.indexes,
     event: story === undefined ? null : eventView(story),
     subscriptions: sync.subscriptions.map(stateView),
     attempts: (story?.attempts ?? []).map(attemptView),
   }
 }
 
-function eventView({
-  id,
-  position,
-  stage,
-  type,
-  createdAt,
-  sequencedAt,
-  bytes,
-  headers,
-}: EventStory) {
+function eventView({ id, position, stage, type, createdAt, sequencedAt, bytes, headers }: EventStory) {
   return {
-    ...{ id: String(id), position: position === null ? null : String(position), stage, type },
+    id: String(id),
+    position: position === null ? null : String(position),
+    stage,
+    type,
     createdAt: createdAt?.toISOString() ?? null,
     sequencedAt: sequencedAt?.toISOString() ?? null,
-    ...{ bytes, log: headers.log ?? null },
+    bytes,
+    log: headers.log ?? null,
   }
 }
 
@@ -52,7 +51,14 @@ function stateView(one: SubscriptionSync) {
   const { subscription, state, attempts, nextAttemptAt, code, error, blockedBy, reason } = one
   const { health, healthWhy } = one
   return {
-    ...{ subscription, state, attempts, code, error, reason, health, healthWhy },
+    subscription,
+    state,
+    attempts,
+    code,
+    error,
+    reason,
+    health,
+    healthWhy,
     nextAttemptAt: nextAttemptAt?.toISOString() ?? null,
     blockedBy: blockedBy === null ? null : String(blockedBy),
   }
@@ -61,5 +67,5 @@ function stateView(one: SubscriptionSync) {
 function attemptView({ subscription, startedAt, durationMs, worker, ...rest }: EventAttempt) {
   const { outcome, code, error } = rest
   const when = { startedAt: startedAt.toISOString(), durationMs }
-  return { ...{ subscription, worker, outcome, code, error }, ...when }
+  return { subscription, worker, outcome, code, error, ...when }
 }

@@ -9,10 +9,7 @@ export interface FieldChange {
 export type FieldChanges = Readonly<Record<string, FieldChange>>
 
 /** Undefined before = created, undefined after = deleted. */
-export function fieldChanges(
-  before: Document | undefined,
-  after: Document | undefined,
-): FieldChanges {
+export function fieldChanges(before: Document | undefined, after: Document | undefined): FieldChanges {
   const from = flat(before)
   const to = flat(after)
   const changes: Record<string, FieldChange> = {}

@@ -22,12 +22,7 @@ export interface Creation extends Partial<DocumentFields>, Partial<NamedPeople> 
   readonly providerFileId?: string
 }
 
-export async function createDraft(
-  platform: Platform,
-  tx: Tx,
-  actor: Actor,
-  creation: Creation,
-): Promise<Document> {
+export async function createDraft(platform: Platform, tx: Tx, actor: Actor, creation: Creation): Promise<Document> {
   const wanted = complete(platform, actor, { ...creation, status: 'WIP' })
   const insiders = [...wanted.owners, ...wanted.contributors]
   if (!insiders.includes(actor.personId ?? '')) {
@@ -38,12 +33,7 @@ export async function createDraft(
 }
 
 /** Without a draft; what was decided elsewhere is taken over only from those who may import. */
-export async function createDocument(
-  platform: Platform,
-  tx: Tx,
-  actor: Actor,
-  creation: Creation,
-): Promise<Document> {
+export async function createDocument(platform: Platform, tx: Tx, actor: Actor, creation: Creation): Promise<Document> {
   const { status = 'In-Review' } = creation
   if (status !== 'In-Review' && !actor.permissions.has('import:write')) {
     const detail = `A new document is In-Review; registering it as ${status} needs the permission import:write.`
@@ -66,8 +56,13 @@ function complete(
     throw invalid('/providerFileId', `is missing: a ${workspaceProvider} document has a file there`)
   }
   return {
-    ...{ summary: '', content: '', tags: [], customFields: {} },
-    ...{ owners: personId === null ? [] : [personId], contributors: [], approvers: [] },
+    summary: '',
+    content: '',
+    tags: [],
+    customFields: {},
+    owners: personId === null ? [] : [personId],
+    contributors: [],
+    approvers: [],
     ...creation,
     workspaceProvider,
   }
@@ -94,18 +89,17 @@ export async function publish(
   assertVersion(seen, before.version)
   const [docNumber = null] = await giveNumbers(tx, [{ product: before.product, ...review }])
   const after = {
-    ...{ ...before, ...review, docNumber },
-    ...{ publishedAt: at, modifiedAt: at, lastModifiedBy: by },
+    ...before,
+    ...review,
+    docNumber,
+    publishedAt: at,
+    modifiedAt: at,
+    lastModifiedBy: by,
   }
   return saveChange(platform, tx, actor, { command: 'publish', before, after, logId })
 }
 
-export async function remove(
-  platform: Platform,
-  tx: Tx,
-  actor: Actor,
-  target: Target,
-): Promise<void> {
+export async function remove(platform: Platform, tx: Tx, actor: Actor, target: Target): Promise<void> {
   const { document: before, logId } = await openTarget(tx, actor, target)
   rules.assertOwns(before, actor, 'delete it')
   assertVersion(target.seen, before.version)

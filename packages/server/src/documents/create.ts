@@ -55,9 +55,7 @@ export async function insertDocuments(
   const creator = creatorOf(actor)
   const { now, known, logIds } = await prepare(tx, creator, wanted)
   const by = known.get(creator) ?? { id: creator, displayName: '' }
-  const people = wanted.map((one, index) =>
-    namedPeople(one, known, (pointer) => at(index, pointer)),
-  )
+  const people = wanted.map((one, index) => namedPeople(one, known, (pointer) => at(index, pointer)))
   const numbers = await giveNumbers(tx, wanted)
   const documents = wanted.map((one, index): Document => {
     const names = people[index]
@@ -106,12 +104,8 @@ export async function giveNumbers(
     [...counts.keys()],
     [...counts.values()],
   ])
-  const before = new Map(
-    rows.map(({ product, last }) => [product, last - (counts.get(product) ?? 0)]),
-  )
-  return places.map((place, index) =>
-    place === null ? null : place + (before.get(wanted[index]?.product ?? '') ?? 0),
-  )
+  const before = new Map(rows.map(({ product, last }) => [product, last - (counts.get(product) ?? 0)]))
+  return places.map((place, index) => (place === null ? null : place + (before.get(wanted[index]?.product ?? '') ?? 0)))
 }
 
 export function hashOf(content: string): string {

@@ -19,8 +19,11 @@ export function publishedRoutes(app: FastifyInstance, platform: Platform): void 
   creates(app, platform)
   changes(app, platform)
   const deleting = {
-    ...{ tags, operationId: 'deleteDocument', summary: 'Delete a document; its history stays' },
-    ...{ params: shape.idParams, headers: shape.ifMatch },
+    tags,
+    operationId: 'deleteDocument',
+    summary: 'Delete a document; its history stays',
+    params: shape.idParams,
+    headers: shape.ifMatch,
     response: answers({ 204: nothing('It is gone') }, 404, 412, 428),
   }
   app.delete('/api/v2/documents/:id', { config, schema: deleting }, (request, reply) => {
@@ -34,7 +37,9 @@ export function publishedRoutes(app: FastifyInstance, platform: Platform): void 
 
 function reads(app: FastifyInstance, platform: Platform): void {
   const listing = {
-    ...{ tags, operationId: 'listDocuments', summary: 'Published documents' },
+    tags,
+    operationId: 'listDocuments',
+    summary: 'Published documents',
     querystring: shape.documentListQuery,
     response: answers({ 200: shape.documentList }),
   }
@@ -42,7 +47,9 @@ function reads(app: FastifyInstance, platform: Platform): void {
     answerList(platform, request, reply, 'document'),
   )
   const reading = {
-    ...{ tags, operationId: 'getDocument', summary: 'One published document' },
+    tags,
+    operationId: 'getDocument',
+    summary: 'One published document',
     params: shape.idParams,
     response: answers({ 200: shape.wholeDocument, 304: nothing('As you know it') }, 404),
   }
@@ -54,9 +61,11 @@ function reads(app: FastifyInstance, platform: Platform): void {
 function creates(app: FastifyInstance, platform: Platform): void {
   const bodyLimit = platform.config.limits.documentBytes
   const schema = {
-    ...{ tags, operationId: 'createDocument' },
+    tags,
+    operationId: 'createDocument',
     summary: 'Publish without a draft, or register a file of google, s3 or azure',
-    ...{ body: shape.newDocumentBody, headers: shape.keyHeader },
+    body: shape.newDocumentBody,
+    headers: shape.keyHeader,
     response: answers({ 201: shape.wholeDocument }, 409, 413, 415, 422),
   }
   app.post('/api/v2/documents', { config, bodyLimit, schema }, (request, reply) => {
@@ -69,11 +78,15 @@ function creates(app: FastifyInstance, platform: Platform): void {
 function changes(app: FastifyInstance, platform: Platform): void {
   const bodyLimit = platform.config.limits.documentBytes
   const common = {
-    ...{ tags, params: shape.idParams, headers: shape.ifMatch },
+    tags,
+    params: shape.idParams,
+    headers: shape.ifMatch,
     response: answers({ 200: shape.wholeDocument }, 404, 409, 412, 413, 415, 422, 428),
   }
   const replacing = {
-    ...{ ...common, operationId: 'replaceDocument', body: shape.replaceDocumentBody },
+    ...common,
+    operationId: 'replaceDocument',
+    body: shape.replaceDocumentBody,
     summary: 'Replace what is written; fields left out become empty',
   }
   app.put('/api/v2/documents/:id', { config, bodyLimit, schema: replacing }, (request, reply) => {
@@ -85,7 +98,9 @@ function changes(app: FastifyInstance, platform: Platform): void {
     return answerDocument(platform, request, reply, work)
   })
   const editing = {
-    ...{ ...common, operationId: 'editDocument', body: shape.editDocumentBody },
+    ...common,
+    operationId: 'editDocument',
+    body: shape.editDocumentBody,
     summary: 'Change a document or its status; fields left out stay',
   }
   app.patch('/api/v2/documents/:id', { config, bodyLimit, schema: editing }, (request, reply) => {

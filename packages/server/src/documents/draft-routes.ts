@@ -17,8 +17,11 @@ export function draftRoutes(app: FastifyInstance, platform: Platform): void {
   reads(app, platform)
   const bodyLimit = platform.config.limits.documentBytes
   const creating = {
-    ...{ tags, operationId: 'createDraft', summary: 'Begin a draft' },
-    ...{ body: shape.newDraftBody, headers: shape.keyHeader },
+    tags,
+    operationId: 'createDraft',
+    summary: 'Begin a draft',
+    body: shape.newDraftBody,
+    headers: shape.keyHeader,
     response: answers({ 201: shape.wholeDocument }, 409, 413, 415, 422),
   }
   app.post('/api/v2/drafts', { config: write, bodyLimit, schema: creating }, (request, reply) => {
@@ -27,23 +30,26 @@ export function draftRoutes(app: FastifyInstance, platform: Platform): void {
     return answerDocument(platform, request, reply, work, 201)
   })
   const editing = {
-    ...{ tags, operationId: 'editDraft', summary: 'Change a draft; fields left out stay' },
-    ...{ params: shape.idParams, body: shape.editDraftBody, headers: shape.ifMatch },
+    tags,
+    operationId: 'editDraft',
+    summary: 'Change a draft; fields left out stay',
+    params: shape.idParams,
+    body: shape.editDraftBody,
+    headers: shape.ifMatch,
     response: answers({ 200: shape.wholeDocument }, 404, 409, 412, 413, 415, 422, 428),
   }
-  app.patch(
-    '/api/v2/drafts/:id',
-    { config: write, bodyLimit, schema: editing },
-    (request, reply) => {
-      const target = targetOf(request, 'draft')
-      const body = request.body as Edit
-      const work = (tx: Tx, actor: Actor) => edit(platform, tx, actor, target, body)
-      return answerDocument(platform, request, reply, work)
-    },
-  )
+  app.patch('/api/v2/drafts/:id', { config: write, bodyLimit, schema: editing }, (request, reply) => {
+    const target = targetOf(request, 'draft')
+    const body = request.body as Edit
+    const work = (tx: Tx, actor: Actor) => edit(platform, tx, actor, target, body)
+    return answerDocument(platform, request, reply, work)
+  })
   const deleting = {
-    ...{ tags, operationId: 'deleteDraft', summary: 'Delete a draft; its history stays' },
-    ...{ params: shape.idParams, headers: shape.ifMatch },
+    tags,
+    operationId: 'deleteDraft',
+    summary: 'Delete a draft; its history stays',
+    params: shape.idParams,
+    headers: shape.ifMatch,
     response: answers({ 204: nothing('It is gone') }, 404, 412, 428),
   }
   app.delete('/api/v2/drafts/:id', { config: write, schema: deleting }, (request, reply) => {
@@ -57,7 +63,9 @@ export function draftRoutes(app: FastifyInstance, platform: Platform): void {
 
 function reads(app: FastifyInstance, platform: Platform): void {
   const listing = {
-    ...{ tags, operationId: 'listDrafts', summary: 'Drafts you own or contribute to' },
+    tags,
+    operationId: 'listDrafts',
+    summary: 'Drafts you own or contribute to',
     querystring: shape.draftListQuery,
     response: answers({ 200: shape.documentList }),
   }
@@ -65,7 +73,9 @@ function reads(app: FastifyInstance, platform: Platform): void {
     answerList(platform, request, reply, 'draft'),
   )
   const reading = {
-    ...{ tags, operationId: 'getDraft', summary: 'One draft' },
+    tags,
+    operationId: 'getDraft',
+    summary: 'One draft',
     params: shape.idParams,
     response: answers({ 200: shape.wholeDocument, 304: nothing('As you know it') }, 404),
   }

@@ -29,13 +29,7 @@ export interface Edit extends Partial<Omit<DocumentFields, 'customFields'>>, Par
 export type Replacement = DocumentFields & NamedPeople & { readonly status?: Status }
 
 /** Merges into a draft or a document. An edit that changes nothing leaves no trace. */
-export async function edit(
-  platform: Platform,
-  tx: Tx,
-  actor: Actor,
-  target: Target,
-  edit: Edit,
-): Promise<Document> {
+export async function edit(platform: Platform, tx: Tx, actor: Actor, target: Target, edit: Edit): Promise<Document> {
   const opened = await openTarget(tx, actor, target)
   const { customFields, ...rest } = edit
   const merged = merge(opened.document.customFields, customFields)
@@ -44,9 +38,7 @@ export async function edit(
 
 function merge(fields: CustomFields, changes: Edit['customFields'] = {}): CustomFields {
   const merged = { ...fields, ...changes }
-  return Object.fromEntries(
-    Object.entries(merged).flatMap(([key, value]) => (value === null ? [] : [[key, value]])),
-  )
+  return Object.fromEntries(Object.entries(merged).flatMap(([key, value]) => (value === null ? [] : [[key, value]])))
 }
 
 export async function replace(
@@ -108,9 +100,7 @@ async function peopleAfter(
 }
 
 function defined<T extends object>(fields: T): Partial<T> {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  ) as Partial<T>
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<T>
 }
 
 function assertAllowed(before: Document, after: Document, actor: Actor, { status }: Wish): void {

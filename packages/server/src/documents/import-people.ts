@@ -20,9 +20,7 @@ export class Addresses {
     const names = batch.flatMap(({ document }) =>
       [document.owners, document.contributors, document.approvers].flatMap((list) => list ?? []),
     )
-    const unknown = [...new Set(names)].filter(
-      (name) => name.includes('@') && !this.#found.has(name),
-    )
+    const unknown = [...new Set(names)].filter((name) => name.includes('@') && !this.#found.has(name))
     if (unknown.length === 0) return
     const { rows } = await db.query<{ name: string; ids: string[] }>(PEOPLE, [unknown])
     const found = new Map(rows.map(({ name, ids }) => [name, ids]))

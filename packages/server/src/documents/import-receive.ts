@@ -34,10 +34,7 @@ export interface Received {
   readonly hash: string
 }
 
-export async function receive(
-  source: AsyncIterable<Uint8Array>,
-  options: ReceiveOptions,
-): Promise<Received> {
+export async function receive(source: AsyncIterable<Uint8Array>, options: ReceiveOptions): Promise<Received> {
   const spool = await Spool.open()
   try {
     return await new Receiver(spool, options).receive(source)
@@ -78,8 +75,12 @@ class Receiver {
     await this.#keep(split.push(this.#decode()))
     await this.#keep(split.end())
     return {
-      ...{ spool: this.#spool, rows: this.#rows, failed: this.#failed, errors: this.#errors },
-      ...{ products: this.#products, hash: this.#hash.digest('hex') },
+      spool: this.#spool,
+      rows: this.#rows,
+      failed: this.#failed,
+      errors: this.#errors,
+      products: this.#products,
+      hash: this.#hash.digest('hex'),
     }
   }
 
@@ -125,9 +126,7 @@ class Receiver {
   }
 }
 
-const tooManyProducts = [
-  { pointer: '/product', detail: `is one too many: at most ${productsMax} products at once` },
-]
+const tooManyProducts = [{ pointer: '/product', detail: `is one too many: at most ${productsMax} products at once` }]
 
 interface Splitter {
   push(text: string): Row[]
@@ -138,7 +137,8 @@ function splitter({ format, rowBytesMax }: ReceiveOptions): Splitter {
   if (format === 'ndjson') {
     const reader = new LineReader(rowBytesMax)
     const row = (line: ReturnType<LineReader['push']>[number]) => ({
-      ...{ line: line.line, checked: ofLine(line, rowBytesMax) },
+      line: line.line,
+      checked: ofLine(line, rowBytesMax),
     })
     return { push: (text) => reader.push(text).map(row), end: () => reader.end().map(row) }
   }

@@ -34,13 +34,17 @@ const importsMax = 4
 const idleMs = 60_000
 
 const counts = Type.Object({
-  ...{ total: Type.Integer(), done: Type.Integer({ description: 'The last row looked at' }) },
-  ...{ imported: Type.Integer(), failed: Type.Integer() },
+  total: Type.Integer(),
+  done: Type.Integer({ description: 'The last row looked at' }),
+  imported: Type.Integer(),
+  failed: Type.Integer(),
 })
 const rowErrors = Type.Array(
   Type.Object({
-    ...{ row: Type.Integer({ description: 'Rows of data from 1' }), line: Type.Integer() },
-    ...{ pointer: Type.String(), detail: Type.String() },
+    row: Type.Integer({ description: 'Rows of data from 1' }),
+    line: Type.Integer(),
+    pointer: Type.String(),
+    detail: Type.String(),
   }),
   { description: 'The first 1,000' },
 )
@@ -49,8 +53,11 @@ const importView = Type.Object(
     id: documentId,
     state: Type.Enum([...importStates]),
     mode: Type.Enum([...importModes]),
-    ...{ rows: counts, errors: rowErrors, reason: orNull(Type.String()) },
-    ...{ startedAt: time, endedAt: orNull(time) },
+    rows: counts,
+    errors: rowErrors,
+    reason: orNull(Type.String()),
+    startedAt: time,
+    endedAt: orNull(time),
   },
   { description: 'An import and what became of it' },
 )
@@ -62,7 +69,8 @@ const checkView = Type.Object(
 const query = Type.Object(
   {
     mode: Type.Enum([...importModes], {
-      ...{ default: 'all', description: 'All rows or none, or every good row' },
+      default: 'all',
+      description: 'All rows or none, or every good row',
     }),
     dryRun: Type.Boolean({ default: false, description: 'Only say what would happen' }),
   },
@@ -71,22 +79,24 @@ const query = Type.Object(
 
 const headers = Type.Object({
   ...keyHeader.properties,
-  prefer: Type.Optional(
-    Type.String({ description: '`respond-async`: answer 202 as soon as the body has arrived' }),
-  ),
+  prefer: Type.Optional(Type.String({ description: '`respond-async`: answer 202 as soon as the body has arrived' })),
 })
 
 const importing = {
-  ...{ tags: ['imports'], operationId: 'importDocuments' },
+  tags: ['imports'],
+  operationId: 'importDocuments',
   summary: 'Import documents from NDJSON or CSV, five or half a million',
   description:
     'One document a row, as for POST /api/v2/documents; people also by verified e-mail address. An Idempotency-Key is required unless it is a dry run.',
   consumes: Object.keys(mediaTypes),
-  ...{ querystring: query, headers },
+  querystring: query,
+  headers,
   response: answers({ 200: checkView, 201: importView, 202: importView }, 408, 409, 413, 415, 422),
 }
 const reading = {
-  ...{ tags: ['imports'], operationId: 'getImport', summary: 'How an import is doing' },
+  tags: ['imports'],
+  operationId: 'getImport',
+  summary: 'How an import is doing',
   params: idParams,
   response: answers({ 200: importView }, 404),
 }

@@ -10,14 +10,18 @@ import { newDocumentBody, time } from './schemas.ts'
 
 const people = Type.Optional(
   Type.Array(Type.String({ minLength: 1, maxLength: 320 }), {
-    ...{ maxItems: 100, uniqueItems: true, description: 'Verified e-mail addresses, or ids' },
+    maxItems: 100,
+    uniqueItems: true,
+    description: 'Verified e-mail addresses, or ids',
   }),
 )
 
 export const importRowSchema = Type.Object(
   {
     ...newDocumentBody.properties,
-    ...{ owners: people, contributors: people, approvers: people },
+    owners: people,
+    contributors: people,
+    approvers: people,
     status: Type.Optional(Type.Enum([...statuses], { description: 'In-Review when left out' })),
     createdAt: Type.Optional({ ...time, description: 'When it began elsewhere' }),
   },
@@ -46,7 +50,10 @@ export function isRefused(checked: Checked): checked is readonly FieldProblem[] 
 }
 
 const validate = validatorCompiler({
-  ...{ schema: importRowSchema, method: 'POST', url: '/api/v2/imports', httpPart: 'body' },
+  schema: importRowSchema,
+  method: 'POST',
+  url: '/api/v2/imports',
+  httpPart: 'body',
 }) as { (data: unknown): boolean; errors?: never[] | null }
 
 function check(given: unknown): Checked {
@@ -84,9 +91,7 @@ export class CsvColumns {
 
   constructor({ fields: header, broken }: CsvRecord) {
     if (broken !== undefined) throw wrongHeader([`The header ${broken}.`])
-    this.#names = header.map((name) =>
-      CUSTOM.test(name.trim()) ? name.trim() : (byBareName.get(bare(name)) ?? name),
-    )
+    this.#names = header.map((name) => (CUSTOM.test(name.trim()) ? name.trim() : (byBareName.get(bare(name)) ?? name)))
     const says = [...this.#unknown(), ...this.#twice(), ...this.#missing()]
     if (says.length > 0) throw wrongHeader(says)
   }

@@ -8,21 +8,9 @@ import { errorFields } from '../log-fields.ts'
 import { type Platform, type Tx, transaction } from '../platform.ts'
 import { Addresses } from './import-people.ts'
 import { errorsMax, type Received } from './import-receive.ts'
-import {
-  type Claim,
-  endImport,
-  type ImportRecord,
-  noteBatch,
-  noteProgress,
-} from './import-record.ts'
+import { type Claim, endImport, type ImportRecord, noteBatch, noteProgress } from './import-record.ts'
 import type { ImportRow, RowError } from './import-rows.ts'
-import {
-  type BatchOptions,
-  type BatchResult,
-  CHECK_TABLE,
-  importBatch,
-  refusalOf,
-} from './import-write.ts'
+import { type BatchOptions, type BatchResult, CHECK_TABLE, importBatch, refusalOf } from './import-write.ts'
 
 export interface RunOptions {
   /** Rows looked at so far. */
@@ -48,7 +36,7 @@ export interface Counted {
 }
 
 function runOf(platform: Platform, actor: Actor, received: Received, options: RunOptions): Run {
-  return { ...{ platform, actor, received }, addresses: new Addresses(), ...options }
+  return { platform, actor, received, addresses: new Addresses(), ...options }
 }
 
 /** Writes what was claimed and closes its record. */
@@ -96,8 +84,7 @@ export function checkImport(
 
 async function allOrNothing(run: Run, claim: Claim): Promise<ImportRecord> {
   const { platform, received } = run
-  if (received.failed > 0)
-    return refuse(run, claim, await checkImport(platform, run.actor, received))
+  if (received.failed > 0) return refuse(run, claim, await checkImport(platform, run.actor, received))
   try {
     return await transaction(platform, (tx) => writeAll(run, claim, tx))
   } catch (error) {
@@ -167,10 +154,7 @@ async function bestEffort(run: Run, claim: Claim): Promise<ImportRecord> {
 }
 
 /** Once as it is; when the data is refused, once more with care. */
-async function committed(
-  platform: Platform,
-  work: (tx: Tx, careful: boolean) => Promise<void>,
-): Promise<void> {
+async function committed(platform: Platform, work: (tx: Tx, careful: boolean) => Promise<void>): Promise<void> {
   try {
     await transaction(platform, (tx) => work(tx, false))
   } catch (error) {

@@ -9,7 +9,7 @@ export function viewOf(record: ImportRecord): object {
   const { startedAt, endedAt } = record
   const times = { startedAt: startedAt.toISOString(), endedAt: endedAt?.toISOString() ?? null }
   const rows = { total, done, imported, failed }
-  return { ...{ id, state, mode, rows, errors, reason }, ...times }
+  return { id, state, mode, rows, errors, reason, ...times }
 }
 
 export function checkViewOf({ rows: total }: Received, { imported, failed, errors }: Counted) {

@@ -69,12 +69,7 @@ class Refusals {
 type Completed = { readonly document: NewDocument } | { readonly problems: readonly FieldProblem[] }
 
 /** Defaults, and people by what they are called in the file. */
-function complete(
-  { config }: Platform,
-  { personId }: Actor,
-  given: RowDocument,
-  addresses: Addresses,
-): Completed {
+function complete({ config }: Platform, { personId }: Actor, given: RowDocument, addresses: Addresses): Completed {
   const problems: FieldProblem[] = []
   const { workspaceProvider = config.workspace.provider, providerFileId } = given
   const detail = fileProblem(workspaceProvider, providerFileId)
@@ -112,9 +107,7 @@ function complete(
 
 function fileProblem(provider: string, file: string | undefined): string | undefined {
   if (provider === 'local') {
-    return file === undefined
-      ? undefined
-      : 'is chosen by the server for local documents; leave it out'
+    return file === undefined ? undefined : 'is chosen by the server for local documents; leave it out'
   }
   return file === undefined ? `is missing: a ${provider} document has a file there` : undefined
 }
@@ -123,11 +116,7 @@ function unique(ids: readonly string[]): string[] {
   return [...new Set(ids)]
 }
 
-async function withPeople(
-  tx: Tx,
-  wanted: readonly Wanted[],
-  refusals: Refusals,
-): Promise<Wanted[]> {
+async function withPeople(tx: Tx, wanted: readonly Wanted[], refusals: Refusals): Promise<Wanted[]> {
   const ids = unique(wanted.flatMap(({ document }) => everybodyIn(document)))
   const known = await knownPeople(tx, ids)
   return wanted.filter(({ row, document }) => {
@@ -192,12 +181,7 @@ function ownerText(owner: string): string {
   return owner.includes(' ') ? owner : `document ${owner}`
 }
 
-async function insertAll(
-  platform: Platform,
-  tx: Tx,
-  actor: Actor,
-  wanted: readonly Wanted[],
-): Promise<number> {
+async function insertAll(platform: Platform, tx: Tx, actor: Actor, wanted: readonly Wanted[]): Promise<number> {
   if (wanted.length === 0) return 0
   await insertDocuments(
     platform,

@@ -26,9 +26,11 @@ export async function openDocument(
   id: string,
   seen?: string,
 ): Promise<Opened | undefined> {
-  const { rows } = await tx.query<
-    DocumentRow & { opened_at: Date; log_id: string; actor_name: string | null }
-  >(OPEN, [id, personId, seen ?? null])
+  const { rows } = await tx.query<DocumentRow & { opened_at: Date; log_id: string; actor_name: string | null }>(OPEN, [
+    id,
+    personId,
+    seen ?? null,
+  ])
   const [row] = rows
   if (row === undefined) return undefined
   const { opened_at: at, log_id: logId, actor_name: name } = row

@@ -7,10 +7,7 @@ import { type DocumentRow, documentOf, withoutContent } from './rows.ts'
 import { type SearchDocument, searchDocument } from './search-document.ts'
 
 export async function findDocument(db: Asked, id: string): Promise<Document | undefined> {
-  const { rows } = await db.query<DocumentRow>(
-    'select * from hermod.document_whole where id = $1',
-    [id],
-  )
+  const { rows } = await db.query<DocumentRow>('select * from hermod.document_whole where id = $1', [id])
   const [row] = rows
   return row === undefined ? undefined : documentOf(row)
 }

@@ -50,12 +50,7 @@ export function headersOf(
 }
 
 /** The event's id, or undefined where the outbox is turned off. */
-export function tell(
-  platform: Platform,
-  tx: Tx,
-  actor: Actor,
-  change: Change,
-): Promise<bigint | undefined> {
+export function tell(platform: Platform, tx: Tx, actor: Actor, change: Change): Promise<bigint | undefined> {
   return emit(platform, tx, eventOf(actor, change))
 }
 

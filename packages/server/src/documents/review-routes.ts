@@ -21,9 +21,12 @@ function deciding(request: FastifyRequest): Deciding {
 
 export function reviewRoutes(app: FastifyInstance, platform: Platform): void {
   const schema = {
-    ...{ tags: ['reviews'], operationId: 'publishDraft' },
+    tags: ['reviews'],
+    operationId: 'publishDraft',
     summary: 'Publish a draft: it gets its number and is In-Review',
-    ...{ params: shape.idParams, headers: shape.bothHeaders, response },
+    params: shape.idParams,
+    headers: shape.bothHeaders,
+    response,
   }
   app.post('/api/v2/reviews/:id', { config, schema }, (request, reply) => {
     const target = deciding(request)
@@ -36,22 +39,24 @@ export function reviewRoutes(app: FastifyInstance, platform: Platform): void {
 function approvals(app: FastifyInstance, platform: Platform): void {
   const common = { tags: ['approvals'], params: shape.idParams, response }
   const approving = {
-    ...{ ...common, operationId: 'approve', summary: 'Approve a document you were asked about' },
-    ...{ body: shape.decisionBody, headers: shape.bothHeaders },
+    ...common,
+    operationId: 'approve',
+    summary: 'Approve a document you were asked about',
+    body: shape.decisionBody,
+    headers: shape.bothHeaders,
   }
-  app.post(
-    '/api/v2/approvals/:id',
-    { config, preValidation, schema: approving },
-    (request, reply) => {
-      const target = deciding(request)
-      const { comment } = request.body as { comment?: string }
-      const work = (tx: Tx, actor: Actor) => approve(platform, tx, actor, target, comment)
-      return answerDocument(platform, request, reply, work)
-    },
-  )
+  app.post('/api/v2/approvals/:id', { config, preValidation, schema: approving }, (request, reply) => {
+    const target = deciding(request)
+    const { comment } = request.body as { comment?: string }
+    const work = (tx: Tx, actor: Actor) => approve(platform, tx, actor, target, comment)
+    return answerDocument(platform, request, reply, work)
+  })
   const changing = {
-    ...{ ...common, operationId: 'changeDecision', summary: 'Change your decision or its comment' },
-    ...{ body: shape.changeDecisionBody, headers: shape.ifMatch },
+    ...common,
+    operationId: 'changeDecision',
+    summary: 'Change your decision or its comment',
+    body: shape.changeDecisionBody,
+    headers: shape.ifMatch,
   }
   app.patch('/api/v2/approvals/:id', { config, schema: changing }, (request, reply) => {
     const target = deciding(request)
@@ -60,17 +65,16 @@ function approvals(app: FastifyInstance, platform: Platform): void {
     return answerDocument(platform, request, reply, work)
   })
   const refusing = {
-    ...{ ...common, operationId: 'requestChanges', summary: 'Request changes' },
-    ...{ body: shape.decisionBody, headers: shape.ifMatch },
+    ...common,
+    operationId: 'requestChanges',
+    summary: 'Request changes',
+    body: shape.decisionBody,
+    headers: shape.ifMatch,
   }
-  app.delete(
-    '/api/v2/approvals/:id',
-    { config, preValidation, schema: refusing },
-    (request, reply) => {
-      const target = deciding(request)
-      const { comment } = request.body as { comment?: string }
-      const work = (tx: Tx, actor: Actor) => requestChanges(platform, tx, actor, target, comment)
-      return answerDocument(platform, request, reply, work)
-    },
-  )
+  app.delete('/api/v2/approvals/:id', { config, preValidation, schema: refusing }, (request, reply) => {
+    const target = deciding(request)
+    const { comment } = request.body as { comment?: string }
+    const work = (tx: Tx, actor: Actor) => requestChanges(platform, tx, actor, target, comment)
+    return answerDocument(platform, request, reply, work)
+  })
 }

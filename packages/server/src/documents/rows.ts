@@ -36,7 +36,14 @@ export const withoutContent = `id, version, status, doc_type, product, doc_numbe
 export function documentOf(row: DocumentRow): Document {
   const { id, version, status, product, title, summary, content, tags } = row
   return {
-    ...{ id, version, status, product, title, summary, content, tags },
+    id,
+    version,
+    status,
+    product,
+    title,
+    summary,
+    content,
+    tags,
     docType: row.doc_type,
     docNumber: row.doc_number,
     contentHash: row.content_hash,
@@ -64,7 +71,5 @@ function modifierOf(row: DocumentRow): PersonRef | null {
 }
 
 function withRelation({ people }: DocumentRow, wanted: Relation): PersonRef[] {
-  return people
-    .filter(({ relation }) => relation === wanted)
-    .map(({ id, displayName }) => ({ id, displayName }))
+  return people.filter(({ relation }) => relation === wanted).map(({ id, displayName }) => ({ id, displayName }))
 }

@@ -10,14 +10,7 @@
  */
 import type { Principal } from '../actor.ts'
 import { notFound, Problem } from '../problems.ts'
-import {
-  type Approval,
-  type Decision,
-  type Document,
-  insidersOf,
-  isDraft,
-  type Status,
-} from './document.ts'
+import { type Approval, type Decision, type Document, insidersOf, isDraft, type Status } from './document.ts'
 
 /** Where a person may send a document. Approved is reached by approvals, WIP never again. */
 const transitions: Readonly<Record<Status, readonly Status[]>> = {
@@ -133,10 +126,7 @@ export function requestChanges(document: Document, verdict: Verdict): Review {
   assertStatus(document, ['In-Review', 'Approved'])
   const own = decisionOf(document, verdict.personId)
   if (own?.decision === 'changes-requested') {
-    throw new Problem(
-      'HMD_ALREADY_DECIDED',
-      'You have requested changes; PATCH changes the comment.',
-    )
+    throw new Problem('HMD_ALREADY_DECIDED', 'You have requested changes; PATCH changes the comment.')
   }
   return decided(document, 'changes-requested', verdict)
 }
@@ -181,12 +171,8 @@ function decided(document: Document, decision: Decision, verdict: Verdict): Revi
   const own = { personId, decision, comment, decidedAt: at }
   const others = document.approvals.filter((approval) => approval.personId !== personId)
   const approvals = [...others, own]
-  const approved = new Set(
-    approvals.filter((one) => one.decision === 'approved').map((one) => one.personId),
-  )
-  const asked = document.approvers.filter(
-    ({ id }) => !document.owners.some((owner) => owner.id === id),
-  )
+  const approved = new Set(approvals.filter((one) => one.decision === 'approved').map((one) => one.personId))
+  const asked = document.approvers.filter(({ id }) => !document.owners.some((owner) => owner.id === id))
   const status = asked.every(({ id }) => approved.has(id)) ? 'Approved' : 'In-Review'
   return { status, approvals }
 }

@@ -31,7 +31,9 @@ const customScalar: TSchema[] = [
 function customFields(patch: boolean) {
   const value = Type.Union(patch ? [...customScalar, Type.Null()] : customScalar)
   return Type.Unsafe<Record<string, string | number | boolean | string[] | null>>({
-    ...{ type: 'object', maxProperties: 50, additionalProperties: false },
+    type: 'object',
+    maxProperties: 50,
+    additionalProperties: false,
     patternProperties: { [customName]: value },
     description: patch ? 'Merged by name; null removes one' : 'Your own fields',
     examples: [{ team: 'Search' }],
@@ -57,9 +59,9 @@ const optionals = {
 }
 
 const allOptional = <T extends Record<string, TSchema>>(fields: T) =>
-  Object.fromEntries(
-    Object.entries(fields).map(([name, schema]) => [name, Type.Optional(schema)]),
-  ) as { [K in keyof T]: ReturnType<typeof Type.Optional<T[K]>> }
+  Object.fromEntries(Object.entries(fields).map(([name, schema]) => [name, Type.Optional(schema)])) as {
+    [K in keyof T]: ReturnType<typeof Type.Optional<T[K]>>
+  }
 
 const strict = { additionalProperties: false }
 const example = { title: 'Ranking, second try', docType: 'RFC', product: 'Labs', content: 'Why …' }
@@ -103,7 +105,8 @@ export const editDocumentBody = Type.Object(
 export const replaceDocumentBody = Type.Object(
   {
     ...texts,
-    ...{ ...allOptional(optionals), owners: optionals.owners },
+    ...allOptional(optionals),
+    owners: optionals.owners,
     customFields: Type.Optional(customFields(false)),
     status: Type.Optional(Type.Enum([...statuses])),
   },
@@ -112,10 +115,7 @@ export const replaceDocumentBody = Type.Object(
 
 const comment = Type.Optional(Type.String({ maxLength: 10_000 }))
 
-export const decisionBody = Type.Object(
-  { comment },
-  { ...strict, examples: [{ comment: 'Clear now, thank you.' }] },
-)
+export const decisionBody = Type.Object({ comment }, { ...strict, examples: [{ comment: 'Clear now, thank you.' }] })
 
 export const changeDecisionBody = Type.Object(
   { decision: Type.Optional(Type.Enum([...decisions])), comment },
@@ -136,8 +136,7 @@ export const keyHeader = Type.Object({
 
 export const bothHeaders = Type.Object({ ...ifMatch.properties, ...keyHeader.properties })
 
-const many = (schema: TSchema, description: string) =>
-  Type.Optional(Type.Array(schema, { maxItems: 50, description }))
+const many = (schema: TSchema, description: string) => Type.Optional(Type.Array(schema, { maxItems: 50, description }))
 
 const filters = {
   product: many(texts.product, 'Repeated means or'),
@@ -171,8 +170,10 @@ const summary = {
   approvers: Type.Array(person),
   approvals: Type.Array(
     Type.Object({
-      ...{ personId, decision: Type.Enum([...decisions]) },
-      ...{ comment: Type.String(), decidedAt: time },
+      personId,
+      decision: Type.Enum([...decisions]),
+      comment: Type.String(),
+      decidedAt: time,
     }),
   ),
   workspaceProvider: provider,

@@ -4,13 +4,7 @@
  */
 import type { EventState, EventStory, SubscriptionStats } from 'hermod'
 import type { StoredDocument } from 'hermod/sinks/search'
-import {
-  consequences,
-  type DocumentCommand,
-  effectOn,
-  type IndexName,
-  indexNames,
-} from '../events.ts'
+import { consequences, type DocumentCommand, effectOn, type IndexName, indexNames } from '../events.ts'
 import type { Platform } from '../platform.ts'
 import type { LogEntry } from './audit-queries.ts'
 
@@ -79,12 +73,7 @@ function wantedIn(index: IndexName, { command }: LogEntry): 'present' | 'absent'
   return effectOn(index, event) === 'index' ? 'present' : 'absent'
 }
 
-function compare(
-  index: IndexName,
-  entry: LogEntry,
-  story: EventStory | undefined,
-  found: Look,
-): IndexState {
+function compare(index: IndexName, entry: LogEntry, story: EventStory | undefined, found: Look): IndexState {
   const wanted = wantedIn(index, entry)
   if ('failed' in found) {
     const why = `The search engine does not answer: ${found.failed}`
@@ -103,11 +92,7 @@ function gone(stored: StoredDocument | undefined, story: EventStory | undefined)
 }
 
 /** This version or a later one; by position, which only grows, and by version where events are gone. */
-function reached(
-  stored: StoredDocument | undefined,
-  { version }: LogEntry,
-  story: EventStory | undefined,
-): boolean {
+function reached(stored: StoredDocument | undefined, { version }: LogEntry, story: EventStory | undefined): boolean {
   if (stored === undefined) return false
   if (typeof story?.position === 'bigint') return stored.version >= story.position
   return BigInt(String(stored.document.version ?? '0')) >= BigInt(version)

@@ -40,21 +40,13 @@ export interface Edited extends Omit<Change, 'version'> {
 }
 
 /** A changed document, one version on. */
-export async function saveChange(
-  platform: Platform,
-  tx: Tx,
-  actor: Actor,
-  edited: Edited,
-): Promise<Document> {
+export async function saveChange(platform: Platform, tx: Tx, actor: Actor, edited: Edited): Promise<Document> {
   const { before } = edited
   const version = nextVersion(before)
   const after = { ...edited.after, version }
   const change = { ...edited, after, version }
   const eventId = await tell(platform, tx, actor, change)
-  await tx.query(UPDATE, [
-    ...columnsOf(before, after),
-    JSON.stringify([logRow(actor, change, eventId)]),
-  ])
+  await tx.query(UPDATE, [...columnsOf(before, after), JSON.stringify([logRow(actor, change, eventId)])])
   if (peopleText(before) !== peopleText(after)) await tx.query(PEOPLE, peopleColumns(after))
   if (JSON.stringify(before.approvals) !== JSON.stringify(after.approvals)) {
     await tx.query(APPROVALS, [after.id, JSON.stringify(after.approvals)])

@@ -5,11 +5,7 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
 import { authenticator } from '../access/authenticate.ts'
-import {
-  type DevelopmentIssuer,
-  developmentIssuer,
-  developmentRoutes,
-} from '../access/development.ts'
+import { type DevelopmentIssuer, developmentIssuer, developmentRoutes } from '../access/development.ts'
 import { tokenRoutes } from '../access/routes.ts'
 import { documentRoutes } from '../documents/routes.ts'
 import { peopleRoutes } from '../people/routes.ts'

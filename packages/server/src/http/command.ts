@@ -91,12 +91,7 @@ async function lockKey(tx: Tx, principal: string, key: string): Promise<void> {
   })
 }
 
-async function given(
-  tx: Tx,
-  principal: string,
-  key: string,
-  asked: string,
-): Promise<Answer | undefined> {
+async function given(tx: Tx, principal: string, key: string, asked: string): Promise<Answer | undefined> {
   const { rows } = await tx.query(
     `select fingerprint, status, headers, body from hermod.idempotency
       where principal = $1 and key = $2 and created_at > now() - interval '24 hours'`,
@@ -104,10 +99,7 @@ async function given(
   )
   const [row] = rows
   if (row === undefined) {
-    await tx.query('delete from hermod.idempotency where principal = $1 and key = $2', [
-      principal,
-      key,
-    ])
+    await tx.query('delete from hermod.idempotency where principal = $1 and key = $2', [principal, key])
     return undefined
   }
   if (row.fingerprint !== asked) {

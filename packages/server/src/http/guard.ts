@@ -10,11 +10,7 @@ import { Problem } from '../problems.ts'
 import { keptAddress } from './address.ts'
 import { limitRates, tooMany } from './limits.ts'
 
-export async function guard(
-  app: FastifyInstance,
-  { config }: Platform,
-  authenticate: Authenticate,
-): Promise<void> {
+export async function guard(app: FastifyInstance, { config }: Platform, authenticate: Authenticate): Promise<void> {
   app.decorateRequest('principal', null)
   app.decorateRequest('keptIp', null)
   app.addHook('onRoute', demandPermission)

@@ -11,7 +11,7 @@ const readyMs = 2_000
 
 export function healthRoutes(app: FastifyInstance, platform: Platform): void {
   const open = {
-    ...{ config: { permission: 'public' as const, rateLimit: false as const } },
+    config: { permission: 'public' as const, rateLimit: false as const },
     schema: { hide: true },
   }
   app.get('/healthz', open, async () => ({ status: 'ok' }))

@@ -27,9 +27,7 @@ function patternOf({ url }: RouteOptions): RegExp {
 
 function refusal({ method, url }: FastifyRequest, known: readonly KnownRoute[]): Problem {
   const [path = ''] = url.split('?')
-  const methods = new Set(
-    known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods),
-  )
+  const methods = new Set(known.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods))
   if (methods.size === 0 || methods.has(method)) {
     return new Problem('HMD_NOT_FOUND', `There is no ${path}.`)
   }

@@ -17,14 +17,17 @@ export async function serveOpenApi(app: FastifyInstance): Promise<void> {
     openapi: {
       openapi: '3.1.0',
       info: {
-        ...{ title: 'Hermod', version, description },
+        title: 'Hermod',
+        version,
+        description,
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: '/' }],
       components: {
         securitySchemes: {
           bearer: {
-            ...{ type: 'http', scheme: 'bearer' },
+            type: 'http',
+            scheme: 'bearer',
             description: 'A JWT of a configured issuer, or an API token (hmd_…)',
           },
         },

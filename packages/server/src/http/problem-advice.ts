@@ -3,12 +3,9 @@ import type { ProblemCode } from '../problems.ts'
 
 export const problemAdvice: Readonly<Record<ProblemCode, string>> = {
   HMD_REQUEST_INVALID: 'Correct the fields listed in `errors`; all of them are listed at once.',
-  HMD_JSON_INVALID:
-    'Send JSON (RFC 8259), at most 64 levels and 20,000 values, without `__proto__`.',
-  HMD_CURSOR_INVALID:
-    'Start again without a cursor; a cursor serves only the list and filter it came from.',
-  HMD_KEY_MISSING:
-    'Send `Idempotency-Key` with a new text per request, the same for its repetition.',
+  HMD_JSON_INVALID: 'Send JSON (RFC 8259), at most 64 levels and 20,000 values, without `__proto__`.',
+  HMD_CURSOR_INVALID: 'Start again without a cursor; a cursor serves only the list and filter it came from.',
+  HMD_KEY_MISSING: 'Send `Idempotency-Key` with a new text per request, the same for its repetition.',
   HMD_UNAUTHENTICATED: 'Send one valid token: `Authorization: Bearer …`.',
   HMD_FORBIDDEN: 'Ask for the permission that `detail` names, or use a token that has it.',
   HMD_SIGN_IN_AGAIN: 'Sign in again and repeat the request with the new token.',

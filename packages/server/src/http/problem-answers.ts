@@ -29,9 +29,13 @@ function bodyOf(problem: Problem, request: Pick<FastifyRequest, 'url' | 'id'>): 
   const errors = problem.errors.slice(0, errorsMax)
   return {
     ...facts,
-    ...{ type: `${page}#${code.toLowerCase()}`, title, status, detail },
+    type: `${page}#${code.toLowerCase()}`,
+    title,
+    status,
+    detail,
     instance: request.url.split('?')[0],
-    ...{ code, requestId: request.id },
+    code,
+    requestId: request.id,
     ...(errors.length > 0 && { errors }),
   }
 }
@@ -44,10 +48,7 @@ const ofParser: Readonly<Record<string, [ProblemCode, string]>> = {
 /** What is no HTTP request never becomes one: it is answered on the socket, then hung up on. */
 export function answerClientError(error: { readonly code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
-  const [code, detail] = ofParser[error.code ?? ''] ?? [
-    'HMD_REQUEST_INVALID',
-    'This is not a valid HTTP request.',
-  ]
+  const [code, detail] = ofParser[error.code ?? ''] ?? ['HMD_REQUEST_INVALID', 'This is not a valid HTTP request.']
   const problem = new Problem(code, detail)
   const body = JSON.stringify(bodyOf(problem, { url: '', id: randomUUID() }))
   socket.end(

@@ -12,9 +12,7 @@ export const problemSchema = Type.Object(
     instance: Type.String(),
     code: Type.String({ pattern: '^HMD_[A-Z_]+$' }),
     requestId: Type.String(),
-    errors: Type.Optional(
-      Type.Array(Type.Object({ pointer: Type.String(), detail: Type.String() })),
-    ),
+    errors: Type.Optional(Type.Array(Type.Object({ pointer: Type.String(), detail: Type.String() }))),
   },
   { $id: 'Problem', additionalProperties: true, description: 'Further fields are facts' },
 )
@@ -25,10 +23,7 @@ const usual = [400, 401, 403, 429, 500, 503] as const
 type ProblemStatus = (typeof problemCatalogue)[ProblemCode][0]
 
 /** The answers of a route, and the problems it adds to the usual ones: `answers({ 200: X }, 404)`. */
-export function answers<T extends Readonly<Record<number, TSchema>>>(
-  own: T,
-  ...more: readonly ProblemStatus[]
-): T {
+export function answers<T extends Readonly<Record<number, TSchema>>>(own: T, ...more: readonly ProblemStatus[]): T {
   const statuses = [...new Set([...usual, ...more])]
   const problems = statuses.map((status) => [status, problemResponse(status)])
   return { ...Object.fromEntries(problems), ...own }
@@ -38,9 +33,13 @@ function problemResponse(status: ProblemStatus): object {
   const known = Object.entries(problemCatalogue).filter(([, [its]]) => its === status)
   const [[code, [, title]] = ['', ['', '']]] = known
   const example = {
-    ...{ type: `/docs/problems#${code.toLowerCase()}`, title, status },
-    ...{ detail: 'What is wrong, and what to do about it.', instance: '/api/v2/…' },
-    ...{ code, requestId: '0b7c5a52-3f0e-4a58-9d0c-6f4b1a2c9e11' },
+    type: `/docs/problems#${code.toLowerCase()}`,
+    title,
+    status,
+    detail: 'What is wrong, and what to do about it.',
+    instance: '/api/v2/…',
+    code,
+    requestId: '0b7c5a52-3f0e-4a58-9d0c-6f4b1a2c9e11',
   }
   return {
     description: known.map(([, [, title]]) => title).join(' · '),

@@ -12,10 +12,9 @@ const about = Type.Object(
     name: Type.String({ examples: ['hermod'] }),
     version: Type.String({ examples: ['0.1.0'] }),
     development: Type.Boolean({ description: 'Started by npm start: demo people may sign in' }),
-    people: Type.Array(
-      Type.Object({ name: Type.String(), displayName: Type.String(), role: Type.String() }),
-      { description: 'The demo people; none outside development' },
-    ),
+    people: Type.Array(Type.Object({ name: Type.String(), displayName: Type.String(), role: Type.String() }), {
+      description: 'The demo people; none outside development',
+    }),
   },
   { description: 'What this server is' },
 )
@@ -51,16 +50,23 @@ const keptMs = 1_000
 export function statusRoutes(app: FastifyInstance, platform: Platform): void {
   const tags = ['health']
   const asking = {
-    ...{ tags, operationId: 'about', summary: 'What this server is', security: [] },
+    tags,
+    operationId: 'about',
+    summary: 'What this server is',
+    security: [],
     response: answers({ 200: about }),
   }
   const { development } = platform.config
   app.get('/api/v2/about', { config: { permission: 'public' }, schema: asking }, async () => ({
-    ...{ name: 'hermod', version, development },
+    name: 'hermod',
+    version,
+    development,
     people: development ? demoPeople : [],
   }))
   const looking = {
-    ...{ tags, operationId: 'health', summary: 'Is something broken that a person should act on?' },
+    tags,
+    operationId: 'health',
+    summary: 'Is something broken that a person should act on?',
     response: answers({ 200: health }),
   }
   const stats = kept(() => platform.outbox.stats({ timeoutMs: 1_000 }), keptMs)
@@ -106,9 +112,7 @@ export function sentenceOf(
   const [first] = open
   if (first === undefined) {
     const count = subscriptions.length
-    return count === 1
-      ? 'The one subscription is keeping up.'
-      : `All ${count} subscriptions are keeping up.`
+    return count === 1 ? 'The one subscription is keeping up.' : `All ${count} subscriptions are keeping up.`
   }
   const more = open.length > 1 ? ` ${open.length - 1} more need attention.` : ''
   if (first.health.word !== 'ok') {
@@ -121,7 +125,13 @@ export function sentenceOf(
 function shown(one: SubscriptionStats) {
   const { name, health, pending, oldestPendingAgeMs, retrying, dead } = one
   return {
-    ...{ name, health: health.word, why: health.why, pending, oldestPendingAgeMs, retrying, dead },
+    name,
+    health: health.word,
+    why: health.why,
+    pending,
+    oldestPendingAgeMs,
+    retrying,
+    dead,
     since: health.since?.toISOString() ?? null,
   }
 }

@@ -38,7 +38,9 @@ async function changed(tx: Tx, actor: Actor, id: string, status = 200): Promise<
 
 function creating(app: FastifyInstance, platform: Platform): void {
   const schema = {
-    ...{ tags, operationId: 'createPerson', summary: 'Add a person before their first log-in' },
+    tags,
+    operationId: 'createPerson',
+    summary: 'Add a person before their first log-in',
     body: shapes.newPersonBody,
     response: answers({ 201: shapes.person }, 409, 413, 415, 422),
   }
@@ -54,7 +56,9 @@ function creating(app: FastifyInstance, platform: Platform): void {
 
 function changing(app: FastifyInstance, platform: Platform): void {
   const schema = {
-    ...{ tags, operationId: 'updatePerson', summary: 'Change the name or the role of a person' },
+    tags,
+    operationId: 'updatePerson',
+    summary: 'Change the name or the role of a person',
     params: shapes.idParams,
     body: shapes.personPatch,
     response: answers({ 200: shapes.person }, 404, 409, 412, 413, 415, 422, 428),
@@ -72,7 +76,9 @@ function changing(app: FastifyInstance, platform: Platform): void {
 
 function linking(app: FastifyInstance, platform: Platform): void {
   const schema = {
-    ...{ tags, operationId: 'linkIdentity', summary: 'Give a person one more way to log in' },
+    tags,
+    operationId: 'linkIdentity',
+    summary: 'Give a person one more way to log in',
     params: shapes.idParams,
     body: shapes.newIdentityBody,
     response: answers({ 201: shapes.person }, 404, 409, 413, 415, 422),
@@ -89,7 +95,9 @@ function linking(app: FastifyInstance, platform: Platform): void {
 
 function unlinking(app: FastifyInstance, platform: Platform): void {
   const schema = {
-    ...{ tags, operationId: 'unlinkIdentity', summary: 'Take a way to log in from a person' },
+    tags,
+    operationId: 'unlinkIdentity',
+    summary: 'Take a way to log in from a person',
     params: shapes.identityParams,
     response: answers({ 204: nothing('It is unlinked') }, 404, 409, 412, 428),
   }
@@ -105,7 +113,9 @@ function unlinking(app: FastifyInstance, platform: Platform): void {
 
 function choosing(app: FastifyInstance, platform: Platform): void {
   const schema = {
-    ...{ tags, operationId: 'setPrimaryIdentity', summary: 'Make an identity the primary one' },
+    tags,
+    operationId: 'setPrimaryIdentity',
+    summary: 'Make an identity the primary one',
     params: shapes.identityParams,
     response: answers({ 200: shapes.person }, 404, 409),
   }
@@ -121,21 +131,17 @@ function choosing(app: FastifyInstance, platform: Platform): void {
 
 function importing(app: FastifyInstance, platform: Platform): void {
   const schema = {
-    ...{ tags, operationId: 'importPeople', summary: 'Import a legacy table of users' },
+    tags,
+    operationId: 'importPeople',
+    summary: 'Import a legacy table of users',
     body: shapes.importBody,
     response: answers({ 200: shapes.imported }, 413, 415, 422),
   }
-  app.post('/api/v2/people/import', { config, schema }, (request, reply) =>
-    runImport(platform, request, reply),
-  )
+  app.post('/api/v2/people/import', { config, schema }, (request, reply) => runImport(platform, request, reply))
 }
 
 /** In transactions of its own; it may be repeated, so it needs no Idempotency-Key. */
-async function runImport(
-  platform: Platform,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+async function runImport(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const wanted = request.body as Static<typeof shapes.importBody>
   return reply.send(await importUsers(platform, actorOf(request), wanted))
 }

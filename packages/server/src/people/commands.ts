@@ -9,13 +9,7 @@ import type { Platform, Tx } from '../platform.ts'
 import { notFound, Problem } from '../problems.ts'
 import { type Identity, identitiesOf } from './queries.ts'
 import { record } from './record.ts'
-import {
-  assertIdentity,
-  assertName,
-  assertRecent,
-  assertUnlinkable,
-  type NewIdentity,
-} from './rules.ts'
+import { assertIdentity, assertName, assertRecent, assertUnlinkable, type NewIdentity } from './rules.ts'
 import { lockLiving, makePrimary, touch } from './write.ts'
 
 /** The version the caller saw; undefined = whichever there is. */
@@ -43,7 +37,9 @@ export async function createPerson(
   )
   const personId = (rows[0] as { id: string }).id
   await record(platform, tx, actor, {
-    ...{ personId, action: 'created', changes: { displayName, role } },
+    personId,
+    action: 'created',
+    changes: { displayName, role },
   })
   if (identity !== undefined) await linkIdentity(platform, tx, actor, personId, identity)
   return personId
@@ -173,10 +169,7 @@ export async function setPrimary(
   const wanted = identities.find(({ id }) => id === identityId)
   if (wanted === undefined) throw notFound('identity of this person')
   if (wanted.primary) return
-  await tx.query(
-    'update hermod.person_identity set is_primary = false where person_id = $1 and is_primary',
-    [personId],
-  )
+  await tx.query('update hermod.person_identity set is_primary = false where person_id = $1 and is_primary', [personId])
   await makePrimary(tx, identityId)
   await touch(tx, personId)
   const before = identities.find(({ primary }) => primary)?.id ?? null

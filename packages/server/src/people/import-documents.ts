@@ -50,9 +50,7 @@ export async function importModifiers(
     modifiersSet: lacks('id', 'owner_id', 'last_modified_by_person_id')
       ? 0
       : await setModifiers(platform, legacy, { dryRun, ids }),
-    providersSet: lacks('id', 'workspace_provider')
-      ? 0
-      : await setProviders(platform, legacy, dryRun),
+    providersSet: lacks('id', 'workspace_provider') ? 0 : await setProviders(platform, legacy, dryRun),
     ownModifiersSet: await setOwnModifiers(platform, actor, dryRun),
     skipped,
   }

@@ -88,13 +88,8 @@ async function moveSequence(platform: Platform, lastId: string | null): Promise<
   })
 }
 
-async function readBatch(
-  db: Asked,
-  { name, columns }: LegacyTable,
-  after: string | null,
-): Promise<LegacyUser[]> {
-  const at = (column: string) =>
-    columns.has(column) ? `coalesce(${column}::timestamptz, now())` : 'now()'
+async function readBatch(db: Asked, { name, columns }: LegacyTable, after: string | null): Promise<LegacyUser[]> {
+  const at = (column: string) => (columns.has(column) ? `coalesce(${column}::timestamptz, now())` : 'now()')
   // In the type of the column, so that its index is used.
   const type = columns.get('id') ?? 'bigint'
   const { rows } = await db.query<LegacyUser>(
@@ -151,18 +146,11 @@ async function knownBefore(db: Asked, batch: readonly LegacyUser[]): Promise<Kno
                      and key = any ($2::text[])) as holders`,
     [whole, addresses, legacyProvider],
   )
-  const [{ ids, imported, holders }] = rows as [
-    { ids: string[]; imported: string[]; holders: [string, string][] },
-  ]
+  const [{ ids, imported, holders }] = rows as [{ ids: string[]; imported: string[]; holders: [string, string][] }]
   return { ids: new Set(ids), imported: new Set(imported), holders: new Map(holders) }
 }
 
-async function write(
-  platform: Platform,
-  tx: Tx,
-  actor: Actor,
-  users: readonly LegacyUser[],
-): Promise<void> {
+async function write(platform: Platform, tx: Tx, actor: Actor, users: readonly LegacyUser[]): Promise<void> {
   if (users.length === 0) return
   await tx.query(WRITE, [
     ...[users.map(({ id }) => id), users.map(({ email }) => email)],
@@ -175,7 +163,9 @@ async function write(
   await platform.outbox.emit(
     tx,
     users.map(({ id, email }) => ({
-      ...{ type: 'person.created', aggregate: ['person', id] as const, headers },
+      type: 'person.created',
+      aggregate: ['person', id] as const,
+      headers,
       payload: { id, displayName: email, role: platform.config.defaultRole, imported: true },
     })),
   )

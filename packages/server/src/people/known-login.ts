@@ -18,10 +18,7 @@ export interface KnownLogin {
 }
 
 /** One row by two unique indexes; a merged person's log-ins already belong to the survivor. */
-export async function findLogin(
-  db: Asked,
-  claims: VerifiedClaims,
-): Promise<KnownLogin | undefined> {
+export async function findLogin(db: Asked, claims: VerifiedClaims): Promise<KnownLogin | undefined> {
   const address = addressOf(claims)
   const { rows } = await db.query<KnownLogin>(
     `select i.id as "subjectId", p.id as "personId", p.role, p.deleted_at is not null as deleted,

@@ -13,11 +13,7 @@ export interface LegacyTable {
 const NAME = /^(?:([A-Za-z_]\w{0,62})\.)?([A-Za-z_]\w{0,62})$/
 
 /** Undefined = there is no such table. `public` when the name says nothing else. */
-export async function findTable(
-  db: Asked,
-  given: string,
-  defaultSchema = 'public',
-): Promise<LegacyTable | undefined> {
+export async function findTable(db: Asked, given: string, defaultSchema = 'public'): Promise<LegacyTable | undefined> {
   const [, schema = defaultSchema, table] = NAME.exec(given) ?? []
   if (table === undefined) throw notATable(given)
   const { rows } = await db.query<{ name: string; type: string }>(

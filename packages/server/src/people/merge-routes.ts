@@ -21,11 +21,9 @@ export function mergeRoutes(app: FastifyInstance, platform: Platform): void {
 
 function merging(app: FastifyInstance, platform: Platform): void {
   const schema = {
-    ...{
-      tags,
-      operationId: 'mergePeople',
-      summary: 'Make two people one, or count what it changes',
-    },
+    tags,
+    operationId: 'mergePeople',
+    summary: 'Make two people one, or count what it changes',
     params: shapes.idParams,
     querystring: shapes.dryRunQuery,
     body: shapes.mergeBody,
@@ -58,7 +56,9 @@ function pairOf(id: string, { from, into }: Static<typeof shapes.mergeBody>): Pa
 
 function undoing(app: FastifyInstance, platform: Platform): void {
   const schema = {
-    ...{ tags, operationId: 'undoMerge', summary: 'Undo a merge' },
+    tags,
+    operationId: 'undoMerge',
+    summary: 'Undo a merge',
     params: shapes.mergeParams,
     body: shapes.undoBody,
     response: answers({ 200: shapes.unmerged }, 404, 409, 413, 415),

@@ -147,9 +147,7 @@ async function lockMerge(tx: Tx, mergeId: string) {
 }
 
 async function lockBoth(tx: Tx, mergeId: string, { from, into }: Pair): Promise<void> {
-  await tx.query('select from hermod.person where id in ($1, $2) order by id for update', [
-    ...[from, into],
-  ])
+  await tx.query('select from hermod.person where id in ($1, $2) order by id for update', [...[from, into]])
   const { rows } = await tx.query<{ id: string }>(
     `select id from hermod.person_merge where id > $1 and undone_at is null
         and (into_person = $2 or from_person = $2) order by id desc`,

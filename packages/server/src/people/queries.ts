@@ -58,10 +58,7 @@ const FOUND = `join (
      where i.type = 'email' and i.deleted_at is null and i.key like $5 || '%') f on f.id = p.id`
 
 /** By name; nobody who was merged or removed. */
-export async function listPeople(
-  db: Asked,
-  { q, after, limit }: PeopleQuestion,
-): Promise<ListedPerson[]> {
+export async function listPeople(db: Asked, { q, after, limit }: PeopleQuestion): Promise<ListedPerson[]> {
   const [name = null, id = null] = after ?? []
   const { rows } = await db.query<ListedPerson>(
     `select ${PERSON}, lower(p.display_name) as sort from hermod.person p ${q === undefined ? '' : FOUND}

@@ -14,25 +14,24 @@ export interface Change {
   readonly reason?: string | undefined
 }
 
-export async function record(
-  platform: Platform,
-  tx: Tx,
-  by: Recorder,
-  change: Change,
-): Promise<void> {
+export async function record(platform: Platform, tx: Tx, by: Recorder, change: Change): Promise<void> {
   await audit(tx, by, change)
   const { personId, action, changes = {} } = change
   const headers = headersOf(by)
   const payload = { id: personId, ...changes }
   await emit(platform, tx, {
-    ...{ type: `person.${action}`, aggregate: ['person', personId], payload, headers },
+    type: `person.${action}`,
+    aggregate: ['person', personId],
+    payload,
+    headers,
   })
 }
 
 export function headersOf(by: Recorder): Record<string, string> {
   return {
     ...(by.personId !== null && { actor: by.personId }),
-    ...{ identity: by.identity, endpoint: by.endpoint },
+    identity: by.identity,
+    endpoint: by.endpoint,
     ...(by.traceparent !== undefined && { traceparent: by.traceparent }),
   }
 }

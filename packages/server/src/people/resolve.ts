@@ -18,10 +18,7 @@ export interface ResolvedPerson {
   readonly identity: string
 }
 
-export async function resolvePerson(
-  platform: Platform,
-  claims: VerifiedClaims,
-): Promise<ResolvedPerson> {
+export async function resolvePerson(platform: Platform, claims: VerifiedClaims): Promise<ResolvedPerson> {
   assertSubject(claims.subject)
   const known = await findLogin(platform.pool, claims)
   const login =

@@ -26,22 +26,26 @@ function readRoutes(app: FastifyInstance, platform: Platform): void {
   const tags = ['people']
   const reading = { permission: 'person:read' as const }
   const aboutMe = {
-    ...{ tags, operationId: 'getMe', summary: 'Who you are, as whom, and what you may do' },
+    tags,
+    operationId: 'getMe',
+    summary: 'Who you are, as whom, and what you may do',
     response: answers({ 200: shapes.me }),
   }
   app.get('/api/v2/me', { config: reading, schema: aboutMe }, async (request, reply) =>
     reply.send(await myself(platform.pool, actorOf(request))),
   )
   const listing = {
-    ...{ tags, operationId: 'listPeople', summary: 'People by name or e-mail address' },
+    tags,
+    operationId: 'listPeople',
+    summary: 'People by name or e-mail address',
     querystring: shapes.listQuery,
     response: answers({ 200: shapes.people }),
   }
-  app.get('/api/v2/people', { config: reading, schema: listing }, (request, reply) =>
-    list(platform, request, reply),
-  )
+  app.get('/api/v2/people', { config: reading, schema: listing }, (request, reply) => list(platform, request, reply))
   const getting = {
-    ...{ tags, operationId: 'getPerson', summary: 'One person' },
+    tags,
+    operationId: 'getPerson',
+    summary: 'One person',
     params: shapes.idParams,
     response: answers({ 200: shapes.person }, 404),
   }
@@ -49,15 +53,15 @@ function readRoutes(app: FastifyInstance, platform: Platform): void {
     show(platform, request, reply),
   )
   const auditing = {
-    ...{ tags, operationId: 'getPersonAudit', summary: 'What was decided about a person' },
+    tags,
+    operationId: 'getPersonAudit',
+    summary: 'What was decided about a person',
     params: shapes.idParams,
     querystring: shapes.auditQuery,
     response: answers({ 200: shapes.audit }, 404),
   }
   const config = { permission: 'person:admin' as const }
-  app.get('/api/v2/people/:id/audit', { config, schema: auditing }, (request, reply) =>
-    audit(platform, request, reply),
-  )
+  app.get('/api/v2/people/:id/audit', { config, schema: auditing }, (request, reply) => audit(platform, request, reply))
 }
 
 async function myself(db: Asked, actor: Actor): Promise<object> {
@@ -73,11 +77,7 @@ async function myself(db: Asked, actor: Actor): Promise<object> {
   }
 }
 
-async function list(
-  platform: Platform,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+async function list(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { limit, cursor, q } = request.query as Static<typeof shapes.listQuery>
   const bound = { secret: platform.config.secret, filter: ['people', q ?? null] }
   const after = placeOf(cursor, bound)
@@ -85,17 +85,14 @@ async function list(
   const page = pageOf(rows, limit, ({ sort, id }) => [sort, id], bound)
   const admin = actorOf(request).permissions.has('person:admin')
   const items = page.items.map(({ id, displayName, role }) => ({
-    ...{ id, displayName },
+    id,
+    displayName,
     ...(admin && { role }),
   }))
   return reply.headers(nextLink(request.url, page.nextCursor)).send({ ...page, items })
 }
 
-async function show(
-  platform: Platform,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+async function show(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { id } = request.params as Params
   const found = await queries.findPerson(platform.pool, id)
   if (found === undefined) throw notFound('person')
@@ -105,11 +102,7 @@ async function show(
   return reply.send(await personFor(platform.pool, actorOf(request), found))
 }
 
-async function audit(
-  platform: Platform,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+async function audit(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { id: personId } = request.params as Params
   const { limit, cursor } = request.query as Static<typeof shapes.auditQuery>
   const bound = { secret: platform.config.secret, filter: ['person audit', personId] }

@@ -48,10 +48,7 @@ export function identityText(claims: VerifiedClaims): string {
 
 export function assertSubject(subject: string): void {
   if (subject.length > 0 && subject.length <= subjectMax && !/\p{C}/u.test(subject)) return
-  throw new Problem(
-    'HMD_UNAUTHENTICATED',
-    `The token's sub must be 1 to ${subjectMax} printable characters.`,
-  )
+  throw new Problem('HMD_UNAUTHENTICATED', `The token's sub must be 1 to ${subjectMax} printable characters.`)
 }
 
 /** May this issuer say whose address this is? Exactly the domain, and Latin letters only. */
@@ -113,10 +110,7 @@ export interface NewIdentity {
   readonly verified: boolean
 }
 
-export function assertIdentity(
-  { type, provider, value }: NewIdentity,
-  issuers: readonly Issuer[],
-): void {
+export function assertIdentity({ type, provider, value }: NewIdentity, issuers: readonly Issuer[]): void {
   const errors = [
     ...(type !== 'ldap_dn' && !issuers.some(({ name }) => name === provider)
       ? [{ pointer: '/provider', detail: `must be one of ${namesOf(issuers)}` }]
@@ -158,13 +152,9 @@ const recentMs = 15 * 60_000
 
 /** What gives a person away asks who is asking once more: signed in within a quarter of an hour. */
 export function assertRecent({ signedInAt }: Pick<Actor, 'signedInAt'>, now: Date): void {
-  const ageMs =
-    signedInAt === undefined ? Number.POSITIVE_INFINITY : now.getTime() - signedInAt.getTime()
+  const ageMs = signedInAt === undefined ? Number.POSITIVE_INFINITY : now.getTime() - signedInAt.getTime()
   if (ageMs <= recentMs) return
-  throw new Problem(
-    'HMD_SIGN_IN_AGAIN',
-    'This needs a sign-in of the last 15 minutes; API tokens cannot do it.',
-  )
+  throw new Problem('HMD_SIGN_IN_AGAIN', 'This needs a sign-in of the last 15 minutes; API tokens cannot do it.')
 }
 
 /** Whoever has identities keeps one; an address that a log-in carries would come back with it. */
@@ -177,7 +167,6 @@ export function assertUnlinkable(
     throw new Problem('HMD_CONFLICT', says, { facts: { identityId: subjectId } })
   }
   if (staying.length > 0) return
-  const says =
-    'It is the last identity of this person: link another one first, or merge the person.'
+  const says = 'It is the last identity of this person: link another one first, or merge the person.'
   throw new Problem('HMD_CONFLICT', says)
 }

@@ -13,8 +13,7 @@ const reason = Type.String({
   examples: ['Same person, two accounts'],
 })
 const closed = { additionalProperties: false } as const
-const orNull = <T extends ReturnType<typeof Type.String>>(schema: T) =>
-  Type.Union([schema, Type.Null()])
+const orNull = <T extends ReturnType<typeof Type.String>>(schema: T) => Type.Union([schema, Type.Null()])
 
 export const idParams = Type.Object({ id })
 export const identityParams = Type.Object({ id, identityId: id })
@@ -25,7 +24,9 @@ export const listQuery = Type.Object(
     ...pageQuery,
     q: Type.Optional(
       Type.String({
-        ...{ minLength: 1, maxLength: 200, examples: ['ada'] },
+        minLength: 1,
+        maxLength: 200,
+        examples: ['ada'],
         description: 'How the name or an e-mail address begins',
       }),
     ),
@@ -33,10 +34,7 @@ export const listQuery = Type.Object(
   closed,
 )
 export const auditQuery = Type.Object(pageQuery, closed)
-export const dryRunQuery = Type.Object(
-  { dryRun: Type.Boolean({ default: false, description: 'Count only' }) },
-  closed,
-)
+export const dryRunQuery = Type.Object({ dryRun: Type.Boolean({ default: false, description: 'Count only' }) }, closed)
 
 const identity = Type.Object({
   id,
@@ -129,10 +127,7 @@ export const mergeBody = Type.Object(
   },
 )
 
-export const undoBody = Type.Object(
-  { reason },
-  { ...closed, examples: [{ reason: 'They are two people after all' }] },
-)
+export const undoBody = Type.Object({ reason }, { ...closed, examples: [{ reason: 'They are two people after all' }] })
 
 const counts = Type.Record(Type.String(), Type.Integer(), {
   description: 'Rows by column',
@@ -150,10 +145,7 @@ export const merged = Type.Object(
   { description: 'What the merge changed, or would change' },
 )
 
-export const unmerged = Type.Object(
-  { mergeId: id, from: id, into: id },
-  { description: 'They are two people again' },
-)
+export const unmerged = Type.Object({ mergeId: id, from: id, into: id }, { description: 'They are two people again' })
 
 export const audit = Type.Object(
   {
@@ -177,7 +169,7 @@ export const audit = Type.Object(
 )
 
 const table = Type.String({
-  ...{ pattern: '^[A-Za-z_][A-Za-z0-9_]{0,62}(\\.[A-Za-z_][A-Za-z0-9_]{0,62})?$' },
+  pattern: '^[A-Za-z_][A-Za-z0-9_]{0,62}(\\.[A-Za-z_][A-Za-z0-9_]{0,62})?$',
   examples: ['public.users'],
 })
 

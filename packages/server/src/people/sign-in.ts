@@ -105,11 +105,7 @@ async function addSubject(
 }
 
 /** Everybody who has this address, proven, at any issuer. */
-async function candidatesFor(
-  { config }: Platform,
-  tx: Tx,
-  claims: VerifiedClaims,
-): Promise<Candidate[]> {
+async function candidatesFor({ config }: Platform, tx: Tx, claims: VerifiedClaims): Promise<Candidate[]> {
   const address = addressOf(claims)
   if (address === undefined) return []
   const { rows } = await tx.query(

@@ -4,9 +4,7 @@ import { type SearchField, searchDefinition } from '../documents/search-document
 import { type FieldProblem, Problem } from '../problems.ts'
 
 /** `people` decides who finds a draft: it is ours to set. */
-const fields = new Map(
-  Object.entries(searchDefinition.fields).filter(([name]) => name !== 'people'),
-)
+const fields = new Map(Object.entries(searchDefinition.fields).filter(([name]) => name !== 'people'))
 type Kind = 'text' | 'identifier' | 'keyword' | 'number' | 'date' | 'stored'
 
 const namesOf = (kinds: readonly Kind[]): string[] =>

@@ -28,30 +28,37 @@ interface Asked {
 export function searchRoutes(app: FastifyInstance, platform: Platform): void {
   const config = { permission: 'search:read' as const }
   const schema = {
-    ...{ tags: ['search'], operationId: 'search', summary: 'Search documents, or your drafts' },
-    ...{ querystring: searchQuery, response: answers({ 200: found }) },
+    tags: ['search'],
+    operationId: 'search',
+    summary: 'Search documents, or your drafts',
+    querystring: searchQuery,
+    response: answers({ 200: found }),
   }
-  app.get('/api/v2/search', { config, schema }, (request, reply) =>
-    answerSearch(platform, request, reply),
-  )
+  app.get('/api/v2/search', { config, schema }, (request, reply) => answerSearch(platform, request, reply))
 }
 
-async function answerSearch(
-  platform: Platform,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
+async function answerSearch(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const asked = request.query as Asked
   const actor = actorOf(request)
   const result = await ask(platform, actor, asked)
   const visible = await visibleHits(platform, actor, asked.index, result)
   const hits = visible.map(({ id, version, score, document, highlights }) => ({
-    ...{ id, position: String(version), score, document, highlights },
+    id,
+    position: String(version),
+    score,
+    document,
+    highlights,
   }))
   const { index, limit, offset } = asked
   const { total, totalExact, facets, facetsExact, corrected } = result
   return reply.send({
-    ...{ index, hits, total, totalExact, facets, facetsExact, corrected },
+    index,
+    hits,
+    total,
+    totalExact,
+    facets,
+    facetsExact,
+    corrected,
     nextOffset: offset + limit < total ? offset + limit : null,
   })
 }
@@ -63,8 +70,13 @@ async function ask(
 ): Promise<SearchResult> {
   const mine = index === 'drafts' ? { people: { anyOf: personId === null ? [] : [personId] } } : {}
   const request = {
-    ...{ query: q, filters: { ...filtersOf(filter), ...mine }, facets: facetsOf(facets) },
-    ...{ sort: sortOf(sort), highlights: highlighted, limit, offset },
+    query: q,
+    filters: { ...filtersOf(filter), ...mine },
+    facets: facetsOf(facets),
+    sort: sortOf(sort),
+    highlights: highlighted,
+    limit,
+    offset,
     signal: AbortSignal.timeout(5_000),
   }
   try {

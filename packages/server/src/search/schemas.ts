@@ -16,7 +16,9 @@ const many = (description: string, examples: string[], maxItems = 50) =>
 export const searchQuery = Type.Object(
   {
     q: Type.String({
-      ...{ default: '', maxLength: 1_000, examples: ['ranking "second try" -obsolete'] },
+      default: '',
+      maxLength: 1_000,
+      examples: ['ranking "second try" -obsolete'],
       description: 'Words, "a phrase", -without; nothing = everything, newest first',
     }),
     index: Type.Enum([...indexNames], { default: 'documents' }),
@@ -40,7 +42,8 @@ const hit = Type.Object({
   score: Type.Number(),
   document: Type.Object({}, { additionalProperties: true }),
   highlights: Type.Unsafe<Record<string, { text: string; marked: boolean }[]>>({
-    ...{ type: 'object', additionalProperties: { type: 'array', items: part } },
+    type: 'object',
+    additionalProperties: { type: 'array', items: part },
     description: 'Plain text in parts, by field; escape it like any text',
   }),
 })

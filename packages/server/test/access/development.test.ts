@@ -62,7 +62,10 @@ describe('signing in', () => {
 
   it('somebody on another machine may not', async () => {
     const answer = await server.app.inject({
-      ...{ method: 'POST', url, payload: { person: 'ada' }, remoteAddress: '192.0.2.7' },
+      method: 'POST',
+      url,
+      payload: { person: 'ada' },
+      remoteAddress: '192.0.2.7',
       headers: { host: 'localhost:4400' },
     })
     expect(answer.statusCode).toBe(403)
@@ -87,14 +90,12 @@ describe('signing in again and again', () => {
 describe('where it does not exist', () => {
   const config = (more: Partial<Config>) => ({ ...server.platform.config, ...more })
 
-  it.each(['0.0.0.0', '::', '192.168.1.7', 'hermod.example.org', ''])(
-    'it refuses to start on %j',
-    async (host) => {
-      await expect(developmentIssuer(config({ host }))).rejects.toMatchObject({
-        ...{ code: 'HMD_OPTION_INVALID', field: 'development' },
-      })
-    },
-  )
+  it.each(['0.0.0.0', '::', '192.168.1.7', 'hermod.example.org', ''])('it refuses to start on %j', async (host) => {
+    await expect(developmentIssuer(config({ host }))).rejects.toMatchObject({
+      code: 'HMD_OPTION_INVALID',
+      field: 'development',
+    })
+  })
 
   it('it refuses to start behind a proxy', async () => {
     await expect(developmentIssuer(config({ trustProxy: true }))).rejects.toMatchObject({

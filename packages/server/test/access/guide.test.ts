@@ -7,8 +7,7 @@ import { expect, it } from 'vitest'
 import { inspectConfig } from '../../src/read-config.ts'
 
 const page = readFileSync(new URL('../../../../docs/operations/access.md', import.meta.url), 'utf8')
-const block = (language: string) =>
-  new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ?? ''
+const block = (language: string) => new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(page)?.[1] ?? ''
 
 it('the issuers are accepted as they stand there', () => {
   const folder = mkdtempSync(join(tmpdir(), 'hermod-access-'))

@@ -30,12 +30,8 @@ beforeAll(async () => {
 
 describe('making a token', () => {
   it('works as docs/operations/access.md shows it', async () => {
-    const page = readFileSync(
-      new URL('../../../../docs/operations/access.md', import.meta.url),
-      'utf8',
-    )
-    const [, method = '', url = '', body = ''] =
-      /```http\n(\w+) (\S+)[\s\S]*?\n\n([\s\S]*?)```/.exec(page) ?? []
+    const page = readFileSync(new URL('../../../../docs/operations/access.md', import.meta.url), 'utf8')
+    const [, method = '', url = '', body = ''] = /```http\n(\w+) (\S+)[\s\S]*?\n\n([\s\S]*?)```/.exec(page) ?? []
     const answer = await server.ask(method, url, { as: 'ada', body: JSON.parse(body) })
     expect(answer.statusCode).toBe(201)
   })
@@ -93,9 +89,7 @@ describe('making a token', () => {
     expect(answer.statusCode).toBe(403)
     expect(answer.json().detail).toContain('Your issuer lends you audit:read')
     await setRole('grace', 'operator')
-    expect(
-      (await server.ask('POST', tokens, { as: 'grace', role: 'operator', body })).statusCode,
-    ).toBe(201)
+    expect((await server.ask('POST', tokens, { as: 'grace', role: 'operator', body })).statusCode).toBe(201)
   })
 
   it('one person has at most 50 live ones', async () => {
@@ -190,9 +184,7 @@ describe('revoking a token', () => {
     const other = await server.ask('DELETE', `${tokens}/${id}`, { as: 'grace' })
     expect(other.statusCode).toBe(404)
     const admin = `/api/v2/admin/tokens/${id}`
-    expect((await server.ask('DELETE', admin, { as: 'grace', role: 'operator' })).statusCode).toBe(
-      403,
-    )
+    expect((await server.ask('DELETE', admin, { as: 'grace', role: 'operator' })).statusCode).toBe(403)
     expect((await server.ask('DELETE', admin, { as: 'root', role: 'admin' })).statusCode).toBe(204)
     offsetMs += 3_000
     expect((await withToken('GET', '/api/v2/health', secret)).statusCode).toBe(401)
@@ -219,8 +211,7 @@ describe('a changed role of a signed-in person', () => {
     const admin = () => server.ask('GET', '/api/v2/admin/tokens', asking)
     const token = `Bearer ${await server.token('alan', 'reader')}`
     const status = async () =>
-      (await server.ask('GET', '/api/v2/admin/tokens', { headers: { authorization: token } }))
-        .statusCode
+      (await server.ask('GET', '/api/v2/admin/tokens', { headers: { authorization: token } })).statusCode
     expect((await admin()).statusCode).toBe(403)
     expect(await status()).toBe(403)
     await setRole('alan', 'admin')

@@ -25,7 +25,10 @@ afterAll(async () => {
 
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const claims = (more: JWTPayload = {}) => ({
-  ...{ iss: issuer.config.issuer, aud: 'hermod', sub: 'ada', exp: seconds() + 600 },
+  iss: issuer.config.issuer,
+  aud: 'hermod',
+  sub: 'ada',
+  exp: seconds() + 600,
   ...more,
 })
 
@@ -75,10 +78,7 @@ describe('refused with 401', () => {
     ['HS256 with the public key', hmacWithPublicKey],
     ['its own key in the header', withOwnKey],
     ['another issuer', () => stranger.token(usual)],
-    [
-      'another issuer that says it is ours',
-      () => stranger.token({ ...usual, iss: issuer.config.issuer }),
-    ],
+    ['another issuer that says it is ours', () => stranger.token({ ...usual, iss: issuer.config.issuer })],
     ['iss with a slash more', () => issuer.token({ ...usual, iss: `${issuer.config.issuer}/` })],
     ['no iss', () => issuer.token({ ...usual, iss: undefined as never })],
     ['iss that every object has', () => issuer.token({ ...usual, iss: '__proto__' })],
@@ -119,7 +119,8 @@ describe('keys', () => {
     await gone.close()
     const verifyGone = jwtVerifier([trusted(gone.config)], () => new Date())
     await expect(verifyGone(token)).rejects.toMatchObject({
-      ...{ code: 'HMD_UNAVAILABLE', headers: { 'retry-after': '5' } },
+      code: 'HMD_UNAVAILABLE',
+      headers: { 'retry-after': '5' },
     })
   })
 

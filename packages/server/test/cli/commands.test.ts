@@ -17,11 +17,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const secret = 's3cr3t-'.repeat(6)
 
 function start(args: string[], env: Record<string, string> = {}) {
-  const clean = Object.entries(process.env).filter(
-    ([name]) => !/^(HERMOD_|DATABASE_URL)/.test(name),
-  )
+  const clean = Object.entries(process.env).filter(([name]) => !/^(HERMOD_|DATABASE_URL)/.test(name))
   const child = spawn(process.execPath, [bin, ...args], {
-    ...{ cwd: folder, env: { ...Object.fromEntries(clean), ...env } },
+    cwd: folder,
+    env: { ...Object.fromEntries(clean), ...env },
   })
   const ended = { code: null as number | null, out: '', err: '' }
   child.stdout.on('data', (chunk) => {
@@ -30,9 +29,7 @@ function start(args: string[], env: Record<string, string> = {}) {
   child.stderr.on('data', (chunk) => {
     ended.err += chunk
   })
-  const end = new Promise<typeof ended>((resolve) =>
-    child.on('close', (code) => resolve({ ...ended, code })),
-  )
+  const end = new Promise<typeof ended>((resolve) => child.on('close', (code) => resolve({ ...ended, code })))
   return { child, ended, end }
 }
 
@@ -68,17 +65,13 @@ describe('the frame', slow, () => {
       hermod(['config', 'check'], withAll()),
     ])
     expect(refused).toMatchObject({ code: 1, out: '' })
-    expect(refused.err).toMatch(
-      /3 problems in the configuration\n {2}databaseUrl .*\n {2}port .*\n/,
-    )
+    expect(refused.err).toMatch(/3 problems in the configuration\n {2}databaseUrl .*\n {2}port .*\n/)
     const { error } = JSON.parse(json.err)
     expect(error.code).toBe('HMD_OPTION_INVALID')
     expect(error.details.problems.map(({ key }: { key: string }) => key)).toEqual([
       ...['databaseUrl', 'port', 'secret'],
     ])
-    const found = JSON.parse(shown.out).settings.find(
-      ({ key }: { key: string }) => key === 'secret',
-    )
+    const found = JSON.parse(shown.out).settings.find(({ key }: { key: string }) => key === 'secret')
     expect(found).toMatchObject({ value: '***', origin: 'HERMOD_SECRET' })
     expect(shown.out).not.toContain('s3cr3t')
     expect(checked).toMatchObject({ code: 0, err: '' })
@@ -95,7 +88,8 @@ describe('a server and a worker of their own', slow, () => {
     expect(migrated.code).toBe(0)
     expect(migrated.out).toMatch(/^0001_tables\n(.*\n)*hermod\/0001_people\n/)
     expect(await hermod(['migrate', '--dry-run', '--json'], withAll())).toMatchObject({
-      ...{ code: 0, out: '{\n  "missing": []\n}\n' },
+      code: 0,
+      out: '{\n  "missing": []\n}\n',
     })
 
     const serving = start(['serve', '--port', '0'], { ...withAll(), HERMOD_LOG_LEVEL: 'debug' })
@@ -105,22 +99,21 @@ describe('a server and a worker of their own', slow, () => {
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line))
-    const started = await eventually(
-      () => lines().find(({ code }) => code === 'server.started') ?? false,
-      { timeoutMs: 20_000, what: 'the server to listen' },
-    )
+    const started = await eventually(() => lines().find(({ code }) => code === 'server.started') ?? false, {
+      timeoutMs: 20_000,
+      what: 'the server to listen',
+    })
     expect(started).toMatchObject({ level: 'info', service: 'hermod-server', msg: 'listening' })
     const effective = lines().filter(({ code }) => code === 'config')
-    expect(effective).toContainEqual(
-      expect.objectContaining({ key: 'secret', value: '***', origin: 'HERMOD_SECRET' }),
-    )
+    expect(effective).toContainEqual(expect.objectContaining({ key: 'secret', value: '***', origin: 'HERMOD_SECRET' }))
     expect((await fetch(`${started.url}/healthz`)).status).toBe(200)
     expect((await fetch(`${started.url}/readyz`)).status).toBe(200)
     const about = await (await fetch(`${started.url}/api/v2/about`)).json()
     expect(about).toMatchObject({ name: 'hermod', development: false, people: [] })
 
     await eventually(() => working.ended.err.includes('Working as cli'), {
-      ...{ timeoutMs: 20_000, what: 'the worker to start' },
+      timeoutMs: 20_000,
+      what: 'the worker to start',
     })
     const names = await db.query('select name from outbox.subscription order by name')
     expect(names.map(({ name }) => name)).toContain('search-documents')

@@ -37,10 +37,7 @@ function problemsOf(env: Record<string, string>, more: Sources = {}): string[] {
 
 describe('precedence', () => {
   it('flags over environment over .env over hermod.toml over defaults, and each origin is kept', () => {
-    put(
-      'hermod.toml',
-      'port = 1001\nhost = "10.0.0.1"\nauditIp = "none"\n[limits]\nperMinute = 7\n',
-    )
+    put('hermod.toml', 'port = 1001\nhost = "10.0.0.1"\nauditIp = "none"\n[limits]\nperMinute = 7\n')
     put('.env', 'HERMOD_PORT=1002\nHERMOD_HOST=10.0.0.2\nHERMOD_AUDIT_IP="full"\n')
     const env = { ...enough, HERMOD_PORT: '1003', HERMOD_HOST: '10.0.0.3' }
     const { config, entries } = inspectConfig({ folder, env, flags: { port: '1004' } })
@@ -48,8 +45,11 @@ describe('precedence', () => {
     expect(config?.limits).toMatchObject({ perMinute: 7, bodyBytes: 1_048_576 })
     const origins = Object.fromEntries(entries.map(({ key, origin }) => [key, origin]))
     expect(origins).toMatchObject({
-      ...{ port: '--port', host: 'HERMOD_HOST', auditIp: '.env HERMOD_AUDIT_IP' },
-      ...{ 'limits.perMinute': 'hermod.toml', 'limits.bodyBytes': 'default' },
+      port: '--port',
+      host: 'HERMOD_HOST',
+      auditIp: '.env HERMOD_AUDIT_IP',
+      'limits.perMinute': 'hermod.toml',
+      'limits.bodyBytes': 'default',
     })
   })
 
@@ -102,9 +102,7 @@ describe('problems', () => {
   })
 
   it('a named file must be there', () => {
-    expect(problemsOf(enough, { file: 'other.toml' })).toEqual([
-      '  --config (other.toml) is not there',
-    ])
+    expect(problemsOf(enough, { file: 'other.toml' })).toEqual(['  --config (other.toml) is not there'])
   })
 
   it('an address that is none of PostgreSQL is refused without being shown', () => {
@@ -115,7 +113,9 @@ describe('problems', () => {
 
 describe('issuers', () => {
   const google = {
-    ...{ name: 'google', issuer: 'https://accounts.google.com', audience: 'hermod' },
+    name: 'google',
+    issuer: 'https://accounts.google.com',
+    audience: 'hermod',
     jwksUri: 'https://www.googleapis.com/oauth2/v3/certs',
   }
 
@@ -130,8 +130,12 @@ describe('issuers', () => {
 
   it('are refused with every reason', () => {
     const wrong = {
-      ...{ ...google, name: 'Google', jwksUri: 'http://keys.example.org', audiences: 'x' },
-      ...{ algorithms: ['none'], roles: { boss: 'root' } },
+      ...google,
+      name: 'Google',
+      jwksUri: 'http://keys.example.org',
+      audiences: 'x',
+      algorithms: ['none'],
+      roles: { boss: 'root' },
     }
     const [says = '', ...rest] = problemsOf({
       ...enough,
@@ -152,7 +156,9 @@ describe('what is shown', () => {
     const { entries } = inspectConfig({ folder, env: enough })
     const shown = Object.fromEntries(entries.map((entry) => [entry.key, entry.shown]))
     expect(shown).toMatchObject({
-      ...{ secret: '***', databaseUrl: 'postgres://ada:***@db.example.org/hermod', port: '4400' },
+      secret: '***',
+      databaseUrl: 'postgres://ada:***@db.example.org/hermod',
+      port: '4400',
     })
     expect(JSON.stringify(entries)).not.toMatch(/pa55word|xxxx/)
   })

@@ -55,8 +55,7 @@ async function start(...args: string[]): Promise<Started> {
 }
 
 const found = (text: string, pattern: RegExp) => pattern.exec(text)?.[1] ?? ''
-const postmaster = () =>
-  Number.parseInt(readFileSync(join(folder, '.hermod/postgres/postmaster.pid'), 'utf8'), 10)
+const postmaster = () => Number.parseInt(readFileSync(join(folder, '.hermod/postgres/postmaster.pid'), 'utf8'), 10)
 
 function isAlive(pid: number): boolean {
   try {
@@ -148,7 +147,9 @@ describe('npm start', { timeout: 120_000 }, () => {
       const second = await start('--port', String(taken))
       const again = linesToTry(second)[2]?.replace(/documents\/[^/]+/, `documents/${written.id}`)
       await eventually(async () => (await paste(again ?? '')).searchable === true, {
-        ...{ timeoutMs: 20_000, everyMs: 50, what: 'what was written before the kill to be found' },
+        timeoutMs: 20_000,
+        everyMs: 50,
+        what: 'what was written before the kill to be found',
       })
       const titles = await paste(`${linesToTry(second)[0]?.replace('q=outbox', 'q=passkeys')}`)
       expect(titles.total, 'the demo is written once').toBe(1)
@@ -173,7 +174,9 @@ describe('npm start', { timeout: 120_000 }, () => {
     const data = found(dev.output(), /Data +(\S+) \(will be deleted on exit\)/)
     expect(existsSync(data)).toBe(true)
     const hook = await fetch(`${dev.url()}/catcher/hooks/orders?x=1`, {
-      ...{ method: 'POST', body: 'order=7', headers: { 'x-signature': 'abc' } },
+      method: 'POST',
+      body: 'order=7',
+      headers: { 'x-signature': 'abc' },
     })
     expect(await hook.json()).toEqual({ caught: 1 })
     const { items: hooks } = await caught(`${dev.url()}/catcher/hooks`)

@@ -16,7 +16,8 @@ describe('a draft', () => {
     const helper = await personId(server, 'helper')
     const approver = await personId(server, 'approver')
     const { id } = await createDraft(server, 'ada', {
-      ...{ contributors: [helper], approvers: [approver] },
+      contributors: [helper],
+      approvers: [approver],
     })
     const url = `/api/v2/drafts/${id}`
     const seen = async (as: string, role: 'editor' | 'admin' = 'editor') => [
@@ -33,9 +34,7 @@ describe('a draft', () => {
       const body = method === 'PATCH' ? { body: { title: 'Mine' } } : {}
       expect(await codeOf(method, url, { as: 'stranger', version: 1, ...body })).toMatch(/^404/)
     }
-    expect(await codeOf('POST', `/api/v2/reviews/${id}`, { as: 'stranger', version: 1 })).toMatch(
-      /^404/,
-    )
+    expect(await codeOf('POST', `/api/v2/reviews/${id}`, { as: 'stranger', version: 1 })).toMatch(/^404/)
     const mine = await ok<{ items: { id: string }[] }>(server, 'GET', '/api/v2/drafts', {
       as: 'stranger',
     })
@@ -51,9 +50,7 @@ describe('a draft', () => {
     const own = { contributors: [], owners: [helper] }
     expect(await codeOf('PATCH', url, { as, version: 2, body: own })).toBe('403 HMD_FORBIDDEN')
     expect(await codeOf('DELETE', url, { as, version: 2 })).toBe('403 HMD_FORBIDDEN')
-    expect(await codeOf('POST', `/api/v2/reviews/${id}`, { as, version: 2 })).toBe(
-      '403 HMD_FORBIDDEN',
-    )
+    expect(await codeOf('POST', `/api/v2/reviews/${id}`, { as, version: 2 })).toBe('403 HMD_FORBIDDEN')
   })
 
   it('and a document are two addresses of one thing', async () => {
@@ -75,17 +72,11 @@ describe('a published document', () => {
     const url = `/api/v2/documents/${id}`
     const body = { title: 'Other' }
     expect(await codeOf('GET', url, { as: 'reader', role: 'reader' })).toBe('200')
-    expect(await codeOf('PATCH', url, { as: 'reader', role: 'reader', version: 1, body })).toBe(
-      '403 HMD_FORBIDDEN',
-    )
-    expect(await codeOf('PATCH', url, { as: 'stranger', version: 1, body })).toBe(
-      '403 HMD_FORBIDDEN',
-    )
+    expect(await codeOf('PATCH', url, { as: 'reader', role: 'reader', version: 1, body })).toBe('403 HMD_FORBIDDEN')
+    expect(await codeOf('PATCH', url, { as: 'stranger', version: 1, body })).toBe('403 HMD_FORBIDDEN')
     expect(await codeOf('PATCH', url, { as: 'helper', version: 1, body })).toBe('200')
     const obsolete = { status: 'Obsolete', content: 'sneaked past' }
-    expect(await codeOf('PATCH', url, { as: 'helper', version: 2, body: obsolete })).toBe(
-      '403 HMD_FORBIDDEN',
-    )
+    expect(await codeOf('PATCH', url, { as: 'helper', version: 2, body: obsolete })).toBe('403 HMD_FORBIDDEN')
     expect(await codeOf('DELETE', url, { as: 'helper', version: 2 })).toBe('403 HMD_FORBIDDEN')
     expect(await codeOf('DELETE', url, { as: 'boss', role: 'admin', version: 2 })).toBe('204')
   })
@@ -93,18 +84,22 @@ describe('a published document', () => {
   it('keeps its product, names the allowed statuses, and replaces as a whole', async () => {
     const { id } = await createPublished(server, 'ada', { summary: 'S', tags: ['t'] })
     const url = `/api/v2/documents/${id}`
-    expect(await codeOf('PATCH', url, { as: 'ada', version: 1, body: { product: 'B' } })).toBe(
-      '409 HMD_CONFLICT',
-    )
+    expect(await codeOf('PATCH', url, { as: 'ada', version: 1, body: { product: 'B' } })).toBe('409 HMD_CONFLICT')
     const illegal = await server.ask('PATCH', url, {
-      ...{ as: 'ada', version: 1, body: { status: 'Approved' } },
+      as: 'ada',
+      version: 1,
+      body: { status: 'Approved' },
     })
     expect(illegal.json()).toMatchObject({
-      ...{ status: 409, code: 'HMD_TRANSITION_ILLEGAL', allowed: ['Obsolete'] },
+      status: 409,
+      code: 'HMD_TRANSITION_ILLEGAL',
+      allowed: ['Obsolete'],
     })
     const owners = [await personId(server, 'ada')]
     const replaced = await ok(server, 'PUT', url, {
-      ...{ as: 'ada', version: 1, body: { ...example, title: 'Whole', owners } },
+      as: 'ada',
+      version: 1,
+      body: { ...example, title: 'Whole', owners },
     })
     expect(replaced).toMatchObject({ title: 'Whole', summary: '', tags: [], version: '2' })
   })
@@ -114,7 +109,8 @@ describe('a published document', () => {
     const made = await createPublished(server, 'ada', file)
     expect(made).toMatchObject(file)
     const again = await server.ask('POST', '/api/v2/documents', {
-      ...{ as: 'bo', body: { ...example, ...file } },
+      as: 'bo',
+      body: { ...example, ...file },
     })
     expect(again.json()).toMatchObject({ status: 409, code: 'HMD_FILE_REGISTERED' })
     expect(again.body).not.toContain(made.id)
@@ -132,8 +128,7 @@ describe('approvals, over HTTP', () => {
     const approver = await personId(server, 'approver')
     const { id } = await createPublished(server, 'ada', { approvers: [approver] })
     const url = `/api/v2/approvals/${id}`
-    const post = (as: string, version: number) =>
-      codeOf('POST', url, { as, version, body: { comment: 'Good' } })
+    const post = (as: string, version: number) => codeOf('POST', url, { as, version, body: { comment: 'Good' } })
     expect(await post('ada', 1)).toBe('403 HMD_OWN_DOCUMENT')
     expect(await post('stranger', 1)).toBe('403 HMD_NOT_APPROVER')
     expect(await codeOf('PATCH', url, { as: 'approver', version: 1, body: { comment: '' } })).toBe(
@@ -145,19 +140,20 @@ describe('approvals, over HTTP', () => {
     expect(await post('approver', 2)).toBe('409 HMD_ALREADY_DECIDED')
     const document = `/api/v2/documents/${id}`
     const edited = await ok(server, 'PATCH', document, {
-      ...{ as: 'ada', version: 2, body: { content: 'Something else' } },
+      as: 'ada',
+      version: 2,
+      body: { content: 'Something else' },
     })
     expect(edited).toMatchObject({ status: 'In-Review', approvals: [] })
     const refused = await ok(server, 'DELETE', url, { as: 'approver', version: 3 })
     expect(refused).toMatchObject({ approvals: [{ decision: 'changes-requested', comment: '' }] })
     const changed = { decision: 'approved', comment: 'Now yes' }
-    expect(
-      await ok(server, 'PATCH', url, { as: 'approver', version: 4, body: changed }),
-    ).toMatchObject({ status: 'Approved', approvals: [changed] })
+    expect(await ok(server, 'PATCH', url, { as: 'approver', version: 4, body: changed })).toMatchObject({
+      status: 'Approved',
+      approvals: [changed],
+    })
     await ok(server, 'PATCH', document, { as: 'ada', version: 5, body: { status: 'Obsolete' } })
-    expect(await codeOf('DELETE', url, { as: 'approver', version: 6 })).toBe(
-      '409 HMD_NOT_IN_REVIEW',
-    )
+    expect(await codeOf('DELETE', url, { as: 'approver', version: 6 })).toBe('409 HMD_NOT_IN_REVIEW')
   })
 })
 
@@ -190,7 +186,9 @@ describe('bad input', () => {
     const ada = await personId(server, 'ada')
     const bo = await personId(server, 'bo')
     expect((await post({ ...example, approvers: [ada] })).json()).toMatchObject({
-      ...{ status: 422, code: 'HMD_RULE_BROKEN', errors: [{ pointer: '/approvers/0' }] },
+      status: 422,
+      code: 'HMD_RULE_BROKEN',
+      errors: [{ pointer: '/approvers/0' }],
     })
     expect((await post({ ...example, owners: [bo] })).statusCode).toBe(422)
   })

@@ -25,8 +25,7 @@ function sabotaged(pool: Pool): Pool {
         if (name !== 'query') return typeof value === 'function' ? value.bind(target) : value
         return (...args: unknown[]) => {
           const [statement] = args
-          const text =
-            typeof statement === 'string' ? statement : (statement as { text: string }).text
+          const text = typeof statement === 'string' ? statement : (statement as { text: string }).text
           if (text === 'rollback') return value.apply(target, args)
           if (++sent === failAt) return Promise.reject(new Sabotage(`statement ${sent} fails`))
           return value.apply(target, args)
@@ -100,7 +99,9 @@ const drafts = (id: string) => `/api/v2/drafts/${id}`
 const documents = (id: string) => `/api/v2/documents/${id}`
 const approvals = (id: string) => `/api/v2/approvals/${id}`
 const patch = (url: Attempt['url'], make: Attempt['make'], body: () => object): Attempt => ({
-  ...{ method: 'PATCH', url, body },
+  method: 'PATCH',
+  url,
+  body,
   ...(make !== undefined && { make }),
 })
 
@@ -113,7 +114,9 @@ const attempts: Record<Exclude<DocumentCommand, 'refreshDraft' | 'refreshDocumen
   publish: { method: 'POST', url: (id) => `/api/v2/reviews/${id}`, make: draft },
   createDocument: { method: 'POST', url: () => '/api/v2/documents', body: () => example },
   replaceDocument: {
-    ...{ method: 'PUT', url: documents, make: published },
+    method: 'PUT',
+    url: documents,
+    make: published,
     body: () => ({ ...example, title: 'New', owners: [cy] }),
   },
   editDocument: patch(documents, published, () => ({ title: 'New' })),
@@ -176,7 +179,8 @@ describe('each statement of each command may fail', () => {
     const after = await state()
     expect(after.documents).not.toBe(before.documents)
     expect({ log: after.log, events: after.events }).toEqual({
-      ...{ log: before.log + 1, events: before.events + 1 },
+      log: before.log + 1,
+      events: before.events + 1,
     })
     await expectLinked(command)
     expect(statements).toBeGreaterThanOrEqual(5)

@@ -3,20 +3,34 @@
 import { describe, expect, it } from 'vitest'
 import { fieldChanges } from '../../src/documents/changes.ts'
 import type { Document } from '../../src/documents/document.ts'
-import {
-  payloadBytesMax,
-  payloadOf,
-  searchDefinition,
-} from '../../src/documents/search-document.ts'
+import { payloadBytesMax, payloadOf, searchDefinition } from '../../src/documents/search-document.ts'
 
 const ada = { id: '1', displayName: 'Ada' }
 const at = new Date('2026-11-15T08:00:00.123Z')
 const base: Document = {
-  ...{ id: 'd', version: '2', status: 'In-Review', title: 'T', docType: 'RFC', product: 'Labs' },
-  ...{ docNumber: 7, summary: 'S', content: 'secret text', contentHash: 'h1', tags: ['a'] },
-  ...{ customFields: { team: 'Search' }, owners: [ada], contributors: [], approvers: [] },
-  ...{ approvals: [], workspaceProvider: 'local', providerFileId: 'd', createdBy: ada },
-  ...{ lastModifiedBy: ada, createdAt: at, modifiedAt: at, publishedAt: at },
+  id: 'd',
+  version: '2',
+  status: 'In-Review',
+  title: 'T',
+  docType: 'RFC',
+  product: 'Labs',
+  docNumber: 7,
+  summary: 'S',
+  content: 'secret text',
+  contentHash: 'h1',
+  tags: ['a'],
+  customFields: { team: 'Search' },
+  owners: [ada],
+  contributors: [],
+  approvers: [],
+  approvals: [],
+  workspaceProvider: 'local',
+  providerFileId: 'd',
+  createdBy: ada,
+  lastModifiedBy: ada,
+  createdAt: at,
+  modifiedAt: at,
+  publishedAt: at,
 }
 
 describe('field changes', () => {

@@ -31,7 +31,9 @@ it(`50 clients make ${edits} edits of one document, again and again on 412`, asy
     for (let tries = 0; ; tries++) {
       const asked = performance.now()
       const answer = await server.app.inject({
-        ...{ method: 'PATCH', url, payload: { title: `Edit ${n}` } },
+        method: 'PATCH',
+        url,
+        payload: { title: `Edit ${n}` },
         headers: { authorization, 'if-match': `"${known}"` },
       })
       const { version, currentVersion = version } = answer.json()
@@ -71,7 +73,8 @@ it('100 drafts are published at once: numbers 1 to 100, none twice, none left ou
   const answers = await Promise.all(
     drafts.map(({ id }) =>
       server.app.inject({
-        ...{ method: 'POST', url: `/api/v2/reviews/${id}` },
+        method: 'POST',
+        url: `/api/v2/reviews/${id}`,
         headers: { authorization, 'if-match': '"1"' },
       }),
     ),
@@ -88,7 +91,9 @@ it('ten approvers decide at once: every decision counts, the last makes it Appro
   const states = await Promise.all(
     names.map((as) =>
       ok<{ status: string }>(server, 'POST', `/api/v2/approvals/${id}`, {
-        ...{ as, body: {}, headers: { 'if-match': '*' } },
+        as,
+        body: {},
+        headers: { 'if-match': '*' },
       }),
     ),
   )

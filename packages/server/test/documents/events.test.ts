@@ -49,22 +49,15 @@ describe('the table of commands', () => {
   })
 
   it('is what the audit trail accepts', () => {
-    const sql = readFileSync(
-      new URL('../../migrations/0002_documents.sql', import.meta.url),
-      'utf8',
-    )
+    const sql = readFileSync(new URL('../../migrations/0002_documents.sql', import.meta.url), 'utf8')
     const [, list = ''] = /modification_type in\s*\(([^)]*)\)/.exec(sql) ?? []
-    expect(list.split(',').map((word) => word.trim().replaceAll("'", ''))).toEqual([
-      ...modificationTypes,
-    ])
+    expect(list.split(',').map((word) => word.trim().replaceAll("'", ''))).toEqual([...modificationTypes])
   })
 })
 
 describe('what the indexes hear', () => {
   const matches = (patterns: readonly string[], type: string) =>
-    patterns.some(
-      (one) => one === type || (one.endsWith('.*') && type.startsWith(one.slice(0, -1))),
-    )
+    patterns.some((one) => one === type || (one.endsWith('.*') && type.startsWith(one.slice(0, -1))))
 
   it('is every event that changes them', () => {
     for (const { index, types } of reactions) {

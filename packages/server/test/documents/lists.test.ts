@@ -57,27 +57,19 @@ describe('documents', () => {
     const cursor = encodeURIComponent(first.nextCursor ?? '')
     const second = await list(`/api/v2/documents?limit=2&cursor=${cursor}`)
     expect(titles(second)).toEqual(['Doc 2', 'Doc 1'])
-    for (const foreign of [
-      `/api/v2/documents?product=A&cursor=${cursor}`,
-      `/api/v2/drafts?cursor=${cursor}`,
-    ]) {
+    for (const foreign of [`/api/v2/documents?product=A&cursor=${cursor}`, `/api/v2/drafts?cursor=${cursor}`]) {
       const answer = await server.ask('GET', foreign, { as: 'ada' })
       expect(answer.json(), foreign).toMatchObject({ status: 400, code: 'HMD_CURSOR_INVALID' })
     }
   })
 
-  it.each([
-    'limit=0',
-    'limit=201',
-    'owner=x',
-    'status=WIP',
-    'since=yesterday',
-    'colour=red',
-    'product=%00',
-  ])('?%s is refused', async (query) => {
-    const answer = await server.ask('GET', `/api/v2/documents?${query}`, { as: 'ada' })
-    expect(answer.json()).toMatchObject({ status: 400, code: 'HMD_REQUEST_INVALID' })
-  })
+  it.each(['limit=0', 'limit=201', 'owner=x', 'status=WIP', 'since=yesterday', 'colour=red', 'product=%00'])(
+    '?%s is refused',
+    async (query) => {
+      const answer = await server.ask('GET', `/api/v2/documents?${query}`, { as: 'ada' })
+      expect(answer.json()).toMatchObject({ status: 400, code: 'HMD_REQUEST_INVALID' })
+    },
+  )
 })
 
 describe('the audit trail', () => {
@@ -106,10 +98,7 @@ describe('the audit trail', () => {
     await ok(server, 'DELETE', `/api/v2/drafts/${id}`, { as: 'old-login', version: 1 }, 204)
     const history = `/api/v2/documents/${id}/history`
     expect((await server.ask('GET', history, { as: 'bo' })).statusCode).toBe(404)
-    await server.db.query(
-      'update hermod.person set merged_into = $1, deleted_at = now() where id = $2',
-      [bo, old],
-    )
+    await server.db.query('update hermod.person set merged_into = $1, deleted_at = now() where id = $2', [bo, old])
     const { items } = await list(history, 'bo')
     expect(items.map(({ type }) => type)).toEqual(['deleted', 'created'])
     expect(items[0]).toMatchObject({ person: { id: bo }, recordedPersonId: old })

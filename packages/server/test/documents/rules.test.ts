@@ -17,18 +17,38 @@ function given(changes: Partial<Document> = {}): Document {
   const { status = 'In-Review' } = changes
   const draft = status === 'WIP'
   return {
-    ...{ id: 'd', version: '1', title: 'T', docType: 'RFC', product: 'Labs', summary: '' },
-    ...{ content: 'old', contentHash: 'old', tags: [], customFields: {}, approvals: [] },
-    ...{ owners: [owner], contributors: [helper], approvers: [first, second] },
-    ...{ workspaceProvider: 'local', providerFileId: 'd', createdBy: owner, lastModifiedBy: owner },
-    ...{ createdAt: at, modifiedAt: at, publishedAt: draft ? null : at },
-    ...{ docNumber: draft ? null : 7, status },
+    id: 'd',
+    version: '1',
+    title: 'T',
+    docType: 'RFC',
+    product: 'Labs',
+    summary: '',
+    content: 'old',
+    contentHash: 'old',
+    tags: [],
+    customFields: {},
+    approvals: [],
+    owners: [owner],
+    contributors: [helper],
+    approvers: [first, second],
+    workspaceProvider: 'local',
+    providerFileId: 'd',
+    createdBy: owner,
+    lastModifiedBy: owner,
+    createdAt: at,
+    modifiedAt: at,
+    publishedAt: draft ? null : at,
+    docNumber: draft ? null : 7,
+    status,
     ...changes,
   }
 }
 
 const approved = ({ id }: PersonRef) => ({
-  ...{ personId: id, decision: 'approved' as const, comment: '', decidedAt: at },
+  personId: id,
+  decision: 'approved' as const,
+  comment: '',
+  decidedAt: at,
 })
 const verdict = ({ id }: PersonRef) => ({ personId: id, comment: 'said', at })
 const who = ({ id }: PersonRef, role: rules.Who['role'] = 'editor') => ({ personId: id, role })
@@ -44,12 +64,7 @@ function refused(work: () => unknown): Problem {
 
 describe('given a status, when somebody sets another by hand', () => {
   const all: Status[] = ['WIP', 'In-Review', 'Approved', 'Obsolete']
-  const legal = [
-    'In-Review>Obsolete',
-    'Approved>In-Review',
-    'Approved>Obsolete',
-    'Obsolete>In-Review',
-  ]
+  const legal = ['In-Review>Obsolete', 'Approved>In-Review', 'Approved>Obsolete', 'Obsolete>In-Review']
   const pairs = all.flatMap((from) => all.filter((to) => to !== from).map((to) => [from, to]))
 
   it.each(pairs as [Status, Status][])('%s → %s', (from, to) => {

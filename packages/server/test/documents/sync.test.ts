@@ -102,7 +102,8 @@ describe('large documents', () => {
 
   it('beyond the body limit are refused by size', async () => {
     const answer = await server.ask('POST', '/api/v2/drafts', {
-      ...{ as: 'ada', body: { title: 'Huge', content: 'x'.repeat(5_000_000) } },
+      as: 'ada',
+      body: { title: 'Huge', content: 'x'.repeat(5_000_000) },
     })
     expect(answer.json()).toMatchObject({ status: 413, code: 'HMD_BODY_TOO_LARGE' })
   })
@@ -115,8 +116,14 @@ it('people who changed outside of a document are found as they are today', async
   const draft = await createDraft(server, 'ada', { contributors: [zoe] })
   await server.caughtUp()
   const actor = {
-    ...{ personId: null, identity: 'system', role: 'admin', permissions: new Set() },
-    ...{ endpoint: 'test', userAgent: null, ip: null, requestId: 'test' },
+    personId: null,
+    identity: 'system',
+    role: 'admin',
+    permissions: new Set(),
+    endpoint: 'test',
+    userAgent: null,
+    ip: null,
+    requestId: 'test',
   } as const
   const told = await transaction(server.platform, async (tx) => {
     await tx.query('update hermod.person set display_name = $1 where id = $2', ['Zoë Novak', zoe])

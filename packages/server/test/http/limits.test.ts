@@ -24,7 +24,9 @@ beforeAll(async () => {
 const post = (payload: string | Buffer, headers: Record<string, string> = json) =>
   server.token(somebody()).then((token) =>
     server.app.inject({
-      ...{ method: 'POST', url: tokens, payload },
+      method: 'POST',
+      url: tokens,
+      payload,
       headers: { ...headers, authorization: `Bearer ${token}` },
     }),
   )
@@ -112,12 +114,7 @@ describe('bodies', () => {
 describe('requests that are none', () => {
   it.each([
     ['garbage', 'hello\r\n\r\n', 400, 'HMD_REQUEST_INVALID'],
-    [
-      'headers of 20 kB',
-      `GET / HTTP/1.1\r\nhost: x\r\na: ${'b'.repeat(20_000)}\r\n\r\n`,
-      431,
-      'HMD_HEADERS_TOO_LARGE',
-    ],
+    ['headers of 20 kB', `GET / HTTP/1.1\r\nhost: x\r\na: ${'b'.repeat(20_000)}\r\n\r\n`, 431, 'HMD_HEADERS_TOO_LARGE'],
     [
       'a token of 1 MB',
       `GET ${tokens} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${'a'.repeat(1_048_576)}\r\n\r\n`,
@@ -143,14 +140,11 @@ describe('requests that are none', () => {
     expect(problem).toMatchObject({ code, status, requestId: expect.any(String) })
   })
 
-  it.each(['/api/v2/documents/%', '/%E0%A4%A', '/api/v2/tokens/%c0%af'])(
-    '%s is 400',
-    async (url) => {
-      const answer = await server.app.inject({ method: 'GET', url })
-      expect(answer.headers['content-type']).toMatch(/^application\/problem\+json\b/)
-      expect(answer.statusCode).toBe(400)
-    },
-  )
+  it.each(['/api/v2/documents/%', '/%E0%A4%A', '/api/v2/tokens/%c0%af'])('%s is 400', async (url) => {
+    const answer = await server.app.inject({ method: 'GET', url })
+    expect(answer.headers['content-type']).toMatch(/^application\/problem\+json\b/)
+    expect(answer.statusCode).toBe(400)
+  })
 })
 
 describe('too many', () => {

@@ -22,8 +22,11 @@ function expectProblem(
   expect([answer.statusCode, answer.json().code]).toEqual([status, code])
   expect(answer.headers['content-type']).toMatch(/^application\/problem\+json\b/)
   expect(answer.json()).toMatchObject({
-    ...{ status, type: `/docs/problems#${code.toLowerCase()}` },
-    ...{ title: expect.any(String), detail: expect.any(String), instance: expect.any(String) },
+    status,
+    type: `/docs/problems#${code.toLowerCase()}`,
+    title: expect.any(String),
+    detail: expect.any(String),
+    instance: expect.any(String),
     requestId: expect.any(String),
   })
   expect(answer.body).not.toMatch(/\bat .*:\d+:\d+|node_modules|\.ts\b/)
@@ -56,13 +59,10 @@ describe('400', () => {
     expect(answer.json().errors[0].pointer).toBe('?limit')
   })
 
-  it.each(['x', 'a.b', 'WyIxIl0.AAAAAAAAAAAAAAAAAAAAAA'])(
-    'the forged cursor %s',
-    async (cursor) => {
-      const answer = await server.ask('GET', `/api/v2/documents?cursor=${cursor}`, { as: 'ada' })
-      expectProblem(answer, 400, 'HMD_CURSOR_INVALID')
-    },
-  )
+  it.each(['x', 'a.b', 'WyIxIl0.AAAAAAAAAAAAAAAAAAAAAA'])('the forged cursor %s', async (cursor) => {
+    const answer = await server.ask('GET', `/api/v2/documents?cursor=${cursor}`, { as: 'ada' })
+    expectProblem(answer, 400, 'HMD_CURSOR_INVALID')
+  })
 
   it('a cursor of another list', async () => {
     for (const _ of [1, 2]) await newDraft()
@@ -82,11 +82,7 @@ describe('401, 403, 404', () => {
 
   it('a bad token', async () => {
     const headers = { authorization: 'Bearer nonsense' }
-    expectProblem(
-      await server.ask('GET', '/api/v2/documents', { headers }),
-      401,
-      'HMD_UNAUTHENTICATED',
-    )
+    expectProblem(await server.ask('GET', '/api/v2/documents', { headers }), 401, 'HMD_UNAUTHENTICATED')
   })
 
   it('a role that is missing', async () => {
@@ -166,9 +162,7 @@ describe('409, 412, 428', () => {
         `select person_id as id from hermod.person_identity where value = 'sub-ada'`,
       )
       await client.query('begin')
-      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 7))', [
-        `person:${person[0]?.id}\u0001busy`,
-      ])
+      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 7))', [`person:${person[0]?.id}\u0001busy`])
       const headers = { 'idempotency-key': '"busy"' }
       const answer = await server.ask('POST', '/api/v2/drafts', { as: 'ada', body: draft, headers })
       expectProblem(answer, 409, 'HMD_KEY_IN_USE')

@@ -82,10 +82,7 @@ describe('hermod import', () => {
   })
 
   it('wrong rows: exit 1, their places on stderr, and with --best-effort the good ones are in', async () => {
-    const path = await file(
-      'wrong.ndjson',
-      '{"title":"x"}\n{"title":"Good","docType":"RFC","product":"Cli"}\n',
-    )
+    const path = await file('wrong.ndjson', '{"title":"x"}\n{"title":"Good","docType":"RFC","product":"Cli"}\n')
     const before = (await count()) ?? 0
     const all = await hermod([path, '--as', 'ada@example.org'])
     expect(all.code).toBe(1)

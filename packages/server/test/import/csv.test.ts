@@ -21,15 +21,10 @@ describe('every table', () => {
 
   it('comes back as it was written, however it is cut', () => {
     fc.assert(
-      fc.property(
-        table,
-        fc.array(fc.nat(500)),
-        fc.constantFrom('\n', '\r\n'),
-        (rows, cuts, end) => {
-          const text = rows.map((row) => row.map(quoted).join(',') + end).join('')
-          expect(read(text, cuts).map((record) => record.fields)).toEqual(rows)
-        },
-      ),
+      fc.property(table, fc.array(fc.nat(500)), fc.constantFrom('\n', '\r\n'), (rows, cuts, end) => {
+        const text = rows.map((row) => row.map(quoted).join(',') + end).join('')
+        expect(read(text, cuts).map((record) => record.fields)).toEqual(rows)
+      }),
     )
   })
 

@@ -12,18 +12,20 @@ describe('all or nothing', () => {
     const before = await counts()
     const answer = await send({
       rows: many(500, (n) => ({
-        ...{
-          product: n % 2 ? 'Odd' : 'Even',
-          content: `about zebra${n}`,
-          owners: ['ADA@example.org'],
-        },
-        ...{ tags: ['imported'], customFields: { n }, createdAt: '2020-01-02T03:04:05Z' },
+        product: n % 2 ? 'Odd' : 'Even',
+        content: `about zebra${n}`,
+        owners: ['ADA@example.org'],
+        tags: ['imported'],
+        customFields: { n },
+        createdAt: '2020-01-02T03:04:05Z',
         ...(n % 10 === 0 && { status: 'WIP', contributors: ['olga@example.org'] }),
       })),
     })
     expect(answer.statusCode, answer.body).toBe(201)
     expect(answer.json()).toMatchObject({
-      ...{ state: 'succeeded', mode: 'all', errors: [] },
+      state: 'succeeded',
+      mode: 'all',
+      errors: [],
       rows: { total: 500, done: 500, imported: 500, failed: 0 },
     })
     const after = await counts()
@@ -45,8 +47,11 @@ describe('all or nothing', () => {
          join outbox.event e on e.id = l.event_id where d.content = 'about zebra1'`,
     )
     expect(first).toEqual({
-      ...{ created_at: new Date('2020-01-02T03:04:05Z'), owner: 'ada' },
-      ...{ modification_type: 'created', command: 'createDocument', linked: true },
+      created_at: new Date('2020-01-02T03:04:05Z'),
+      owner: 'ada',
+      modification_type: 'created',
+      command: 'createDocument',
+      linked: true,
       api_endpoint: 'POST /api/v2/imports',
     })
     const worker = await server.work()
@@ -70,10 +75,11 @@ describe('all or nothing', () => {
     const answer = await send({ rows })
     expect(answer.statusCode).toBe(422)
     expect(answer.json()).toMatchObject({
-      ...{ code: 'HMD_IMPORT_REFUSED', rows: { total: 700, failed: 2 } },
+      code: 'HMD_IMPORT_REFUSED',
+      rows: { total: 700, failed: 2 },
       errors: [
         {
-          ...{ pointer: 'row 300 /owners/0' },
+          pointer: 'row 300 /owners/0',
           detail: 'names nobody with the verified address nobody@example.org',
         },
         {
@@ -84,16 +90,15 @@ describe('all or nothing', () => {
     })
     expect(await counts()).toEqual(before)
     const kept = await server.ask('GET', `/api/v2/imports/${answer.json().import}`, {
-      ...{ as: 'olga', role: 'operator' },
+      as: 'olga',
+      role: 'operator',
     })
     expect(kept.json()).toMatchObject({ state: 'failed', rows: { imported: 0, failed: 2 } })
   })
 
   it('a row that breaks a rule about people is found among hundreds', async () => {
     const before = await counts()
-    const rows = many(300, (n) =>
-      n === 137 ? { owners: ['ada@example.org'], approvers: ['ada@example.org'] } : {},
-    )
+    const rows = many(300, (n) => (n === 137 ? { owners: ['ada@example.org'], approvers: ['ada@example.org'] } : {}))
     const answer = await send({ rows })
     expect(answer.json().errors).toEqual([
       {
@@ -126,15 +131,16 @@ describe('all or nothing', () => {
 describe('best effort', () => {
   it('3 wrong rows of 1,000: 997 documents, 3 reports', async () => {
     const before = await counts()
-    const lines = many(1_000, (n) => (n === 900 ? { approvers: ['x@example.org'] } : {})).map(
-      (one) => JSON.stringify(one),
+    const lines = many(1_000, (n) => (n === 900 ? { approvers: ['x@example.org'] } : {})).map((one) =>
+      JSON.stringify(one),
     )
     lines[9] = '{"title": "cut'
     lines[499] = JSON.stringify({ ...row(500), titel: 'wrong field' })
     const answer = await send({ text: lines.join('\n'), query: '?mode=best-effort' })
     expect(answer.statusCode).toBe(201)
     expect(answer.json()).toMatchObject({
-      ...{ state: 'succeeded', rows: { total: 1_000, imported: 997, failed: 3 } },
+      state: 'succeeded',
+      rows: { total: 1_000, imported: 997, failed: 3 },
       errors: [
         { row: 10, line: 10, pointer: '/', detail: 'is not valid JSON' },
         { row: 500, line: 500, pointer: '/titel', detail: 'is not a known field' },
@@ -177,13 +183,8 @@ describe('best effort', () => {
     const died = await send({ rows, key, query: '?mode=best-effort' })
     expect(died.statusCode).toBe(503)
     await server.db.query('drop function die cascade')
-    expect((await send({ rows, key, query: '?mode=best-effort' })).json().code).toBe(
-      'HMD_KEY_IN_USE',
-    )
-    await server.db.query(
-      `update hermod.import set alive_at = alive_at - interval '31 seconds' where key = $1`,
-      [key],
-    )
+    expect((await send({ rows, key, query: '?mode=best-effort' })).json().code).toBe('HMD_KEY_IN_USE')
+    await server.db.query(`update hermod.import set alive_at = alive_at - interval '31 seconds' where key = $1`, [key])
     const again = await send({ rows, key, query: '?mode=best-effort' })
     expect(again.json()).toMatchObject({ state: 'succeeded', rows: { imported: 700, failed: 0 } })
     const [found] = await server.db.query(
@@ -209,21 +210,15 @@ describe('repeats', () => {
     await send({ rows: many(2), key })
     const before = await counts()
     expect((await send({ rows: many(3), key })).json().code).toBe('HMD_KEY_REUSED')
-    expect((await send({ rows: many(2), key, query: '?mode=best-effort' })).json().code).toBe(
-      'HMD_KEY_REUSED',
-    )
+    expect((await send({ rows: many(2), key, query: '?mode=best-effort' })).json().code).toBe('HMD_KEY_REUSED')
     expect(await counts()).toEqual(before)
   })
 
   it('what failed may be sent again with its key', async () => {
     const key = newKey()
-    expect((await send({ rows: [row(1, { owners: ['carl@example.org'] })], key })).statusCode).toBe(
-      422,
-    )
+    expect((await send({ rows: [row(1, { owners: ['carl@example.org'] })], key })).statusCode).toBe(422)
     await server.ask('GET', '/api/v2/documents', { as: 'carl' })
-    expect((await send({ rows: [row(1, { owners: ['carl@example.org'] })], key })).statusCode).toBe(
-      201,
-    )
+    expect((await send({ rows: [row(1, { owners: ['carl@example.org'] })], key })).statusCode).toBe(201)
   })
 
   it('four at once with one key import once', async () => {
@@ -231,9 +226,7 @@ describe('repeats', () => {
     const answers = await Promise.all(Array.from({ length: 4 }, () => send(sent)))
     expect(answers.filter(({ statusCode }) => statusCode === 201).length).toBeGreaterThan(0)
     for (const { statusCode } of answers) expect([201, 409]).toContain(statusCode)
-    const [found] = await server.db.query(
-      `select count(*)::int from hermod.document where product = 'Once'`,
-    )
+    const [found] = await server.db.query(`select count(*)::int from hermod.document where product = 'Once'`)
     expect(found).toEqual({ count: 40 })
   })
 })
@@ -242,16 +235,12 @@ describe('a dry run', () => {
   it('says the same as the real one and writes nothing', async () => {
     const before = await counts()
     const google = { workspaceProvider: 'google', providerFileId: 'dry' }
-    const rows = [
-      row(1, google),
-      row(2, google),
-      row(3, { owners: ['nobody@example.org'] }),
-      row(4),
-    ]
+    const rows = [row(1, google), row(2, google), row(3, { owners: ['nobody@example.org'] }), row(4)]
     const answer = await send({ rows, query: '?dryRun=true&mode=best-effort' })
     expect(answer.statusCode).toBe(200)
     expect(answer.json()).toMatchObject({
-      ...{ dryRun: true, rows: { total: 4, imported: 2, failed: 2 } },
+      dryRun: true,
+      rows: { total: 4, imported: 2, failed: 2 },
       errors: [
         {
           row: 2,

@@ -54,9 +54,14 @@ function* lines() {
   const text = 'Why the ranking of the second try is better than the first one, with measurements. '
   for (let n = 1; n <= rows; n++) {
     const document = {
-      ...{ title: `Document ${n}`, docType: 'RFC', product: `Product ${n % 20}` },
-      ...{ summary: `Number ${n}`, content: text.repeat(5), tags: ['imported', `tag-${n % 50}`] },
-      ...{ owners: ['ada@example.org'], customFields: { team: 'Search' } },
+      title: `Document ${n}`,
+      docType: 'RFC',
+      product: `Product ${n % 20}`,
+      summary: `Number ${n}`,
+      content: text.repeat(5),
+      tags: ['imported', `tag-${n % 50}`],
+      owners: ['ada@example.org'],
+      customFields: { team: 'Search' },
     }
     yield `${JSON.stringify(document)}\n`
   }
@@ -65,14 +70,10 @@ function* lines() {
 function run(args) {
   const report =
     'process.on("exit",()=>{const r=process.resourceUsage();console.error("maxRSS",r.maxRSS,"cpu",r.userCPUTime+r.systemCPUTime)})'
-  const child = spawn(
-    process.execPath,
-    ['--import', `data:text/javascript,${report}`, bin, ...args],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      env: { ...process.env, DATABASE_URL: postgres.url() },
-    },
-  )
+  const child = spawn(process.execPath, ['--import', `data:text/javascript,${report}`, bin, ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, DATABASE_URL: postgres.url() },
+  })
   let said = ''
   child.stderr.on('data', (piece) => {
     said += piece

@@ -11,8 +11,7 @@ import { many, newKey, row, useImports } from './use-imports.ts'
 const { server, send, counts } = useImports()
 
 describe('CSV', () => {
-  const csv = (text: string | Buffer, query = '') =>
-    send({ text, type: 'text/csv; charset=utf-8', query })
+  const csv = (text: string | Buffer, query = '') => send({ text, type: 'text/csv; charset=utf-8', query })
 
   it('quotes, commas, line breaks, BOM, lists, own fields, other spellings of columns', async () => {
     const text = [
@@ -29,12 +28,20 @@ describe('CSV', () => {
     )
     expect(rows).toEqual([
       {
-        ...{ title: 'One, "quoted"', content: 'line 1\r\nline 2', tags: ['a', 'b'], owners: 2 },
-        ...{ custom_fields: { team: 'Search' }, workspace_provider: 's3' },
+        title: 'One, "quoted"',
+        content: 'line 1\r\nline 2',
+        tags: ['a', 'b'],
+        owners: 2,
+        custom_fields: { team: 'Search' },
+        workspace_provider: 's3',
       },
       {
-        ...{ title: 'Ünïcödé', content: '', tags: [], owners: 1 },
-        ...{ custom_fields: {}, workspace_provider: 'local' },
+        title: 'Ünïcödé',
+        content: '',
+        tags: [],
+        owners: 1,
+        custom_fields: {},
+        workspace_provider: 'local',
       },
     ])
   })
@@ -70,9 +77,7 @@ describe('what may come', () => {
     const type = { 'content-type': 'application/x-ndjson' }
     const as = { as: 'olga', role: 'operator' as const }
     const url = '/api/v2/imports'
-    expect((await server.ask('POST', url, { ...as, body, headers: type })).json().code).toBe(
-      'HMD_KEY_MISSING',
-    )
+    expect((await server.ask('POST', url, { ...as, body, headers: type })).json().code).toBe('HMD_KEY_MISSING')
     const keyed = { 'idempotency-key': 'k' }
     const editor = { as: 'ada', role: 'editor' as const, body, headers: { ...type, ...keyed } }
     expect((await server.ask('POST', url, editor)).statusCode).toBe(403)
@@ -86,7 +91,9 @@ describe('what may come', () => {
 
   it('other routes still take no CSV', async () => {
     const answer = await server.ask('POST', '/api/v2/drafts', {
-      ...{ as: 'ada', body: 'a,b\n', headers: { 'content-type': 'text/csv' } },
+      as: 'ada',
+      body: 'a,b\n',
+      headers: { 'content-type': 'text/csv' },
     })
     expect(answer.statusCode).toBe(415)
   })
@@ -96,7 +103,7 @@ describe('what may come', () => {
     const text = `${JSON.stringify(row(1))}\n${long}\n${JSON.stringify(row(3))}\n`
     const answer = await send({ text, query: '?mode=best-effort' })
     expect(answer.json()).toMatchObject({
-      ...{ rows: { total: 3, imported: 2, failed: 1 } },
+      rows: { total: 3, imported: 2, failed: 1 },
       errors: [{ row: 2, line: 2, detail: 'is longer than 4194304 bytes' }],
     })
   })
@@ -124,7 +131,9 @@ describe('a connection cut in the middle', () => {
       const before = await counts()
       const [imports] = await server.db.query('select count(*)::int from hermod.import')
       const sent = httpRequest({
-        ...{ port, method: 'POST', path: `/api/v2/imports?mode=${mode}` },
+        port,
+        method: 'POST',
+        path: `/api/v2/imports?mode=${mode}`,
         headers: {
           authorization: `Bearer ${await server.token('olga', 'operator')}`,
           'content-type': 'application/x-ndjson',
@@ -150,9 +159,7 @@ describe('a connection cut in the middle', () => {
   /** Files of imports this process holds open; elsewhere they cannot be counted. */
   async function spools(): Promise<number> {
     const open = await readdir('/proc/self/fd').catch(() => [])
-    const links = await Promise.all(
-      open.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
-    )
+    const links = await Promise.all(open.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')))
     return links.filter((link) => link.includes('hermod-import-')).length
   }
 })

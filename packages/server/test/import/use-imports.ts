@@ -17,7 +17,10 @@ let keys = 0
 export const newKey = () => `key-${++keys}`
 
 export const row = (number: number, more: object = {}) => ({
-  ...{ title: `Document ${number}`, docType: 'RFC', product: 'Labs', ...more },
+  title: `Document ${number}`,
+  docType: 'RFC',
+  product: 'Labs',
+  ...more,
 })
 export const many = (count: number, more: (number: number) => object = () => ({})) =>
   Array.from({ length: count }, (_, index) => row(index + 1, more(index + 1)))
@@ -35,14 +38,13 @@ export function useImports() {
   }
 }
 
-function send(
-  server: TestServer,
-  { rows = [], text, type = 'application/x-ndjson', ...more }: Sent,
-) {
+function send(server: TestServer, { rows = [], text, type = 'application/x-ndjson', ...more }: Sent) {
   const { key = newKey(), query = '', headers = {}, as = 'olga' } = more
   const payload = text ?? rows.map((row) => `${JSON.stringify(row)}\n`).join('')
   return server.ask('POST', `/api/v2/imports${query}`, {
-    ...{ as, role: 'operator', body: payload },
+    as,
+    role: 'operator',
+    body: payload,
     headers: { 'content-type': type, 'idempotency-key': key, ...headers },
   })
 }

@@ -38,14 +38,9 @@ function hermod(...args: readonly string[]): Promise<Ended> {
   const clean = Object.entries(process.env).filter(([name]) => !/^HERMOD_/.test(name))
   const env = { ...Object.fromEntries(clean), DATABASE_URL: people.db.url }
   return new Promise((resolve) => {
-    execFile(
-      process.execPath,
-      [bin, 'people', ...args],
-      { cwd: folder, env },
-      (error, out, err) => {
-        resolve({ code: error === null ? 0 : Number(error.code), out, err })
-      },
-    )
+    execFile(process.execPath, [bin, 'people', ...args], { cwd: folder, env }, (error, out, err) => {
+      resolve({ code: error === null ? 0 : Number(error.code), out, err })
+    })
   })
 }
 
@@ -62,8 +57,12 @@ async function run(args: readonly string[], values: Values = {}): Promise<Ended>
   vi.spyOn(process.stderr, 'write').mockImplementation(hear('err'))
   const { json = false, yes = false } = values
   const terminal = new Terminal({
-    ...{ json: json === true, yes: yes === true, plain: false, quiet: false },
-    ...{ color: false, input: false },
+    json: json === true,
+    yes: yes === true,
+    plain: false,
+    quiet: false,
+    color: false,
+    input: false,
   })
   try {
     const given = { url: people.db.url, config: project, ...values }
@@ -122,7 +121,8 @@ describe('hermod people', { timeout: 60_000 }, () => {
 
     const merged = await json(['merge', bob.id, ada.id], { reason: 'one' })
     expect(await json(['show', bob.id])).toMatchObject({
-      ...{ id: ada.id, merges: [{ id: merged.mergeId, from: bob.id }] },
+      id: ada.id,
+      merges: [{ id: merged.mergeId, from: bob.id }],
     })
     expect((await run(['show', bob.id])).err).toContain(`hermod people unmerge ${merged.mergeId}`)
     const undone = await json(['unmerge', merged.mergeId], { reason: 'two' })

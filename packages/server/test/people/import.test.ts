@@ -22,10 +22,10 @@ beforeEach(async () => {
 const addUsers = (...rows: readonly (readonly [id: number, email: string | null])[]) =>
   Promise.all(
     rows.map(([id, email]) =>
-      people.db.query(
-        `insert into public.users values ($1, $2, '2020-01-02 03:04:05.678901', '2021-02-03 04:05:06')`,
-        [id, email],
-      ),
+      people.db.query(`insert into public.users values ($1, $2, '2020-01-02 03:04:05.678901', '2021-02-03 04:05:06')`, [
+        id,
+        email,
+      ]),
     ),
   )
 
@@ -54,10 +54,16 @@ describe('importing users', () => {
     )
     expect(rows).toEqual([
       {
-        ...{ id: '7', display_name: 'Ada@example.org', role: 'editor' },
-        ...{ created: '2020-01-02 03:04:05.678901', updated: '2021-02-03 04:05:06' },
-        ...{ type: 'email', provider: 'google', value: 'Ada@example.org' },
-        ...{ is_primary: true, verified: true },
+        id: '7',
+        display_name: 'Ada@example.org',
+        role: 'editor',
+        created: '2020-01-02 03:04:05.678901',
+        updated: '2021-02-03 04:05:06',
+        type: 'email',
+        provider: 'google',
+        value: 'Ada@example.org',
+        is_primary: true,
+        verified: true,
       },
     ])
     const next = await people.signIn('google', 'new', 'new@example.org')
@@ -80,7 +86,10 @@ describe('importing users', () => {
     const before = await picture()
     const report = await run()
     expect(report).toMatchObject({
-      ...{ rows: 3, imported: 0, unchanged: 3, refused: 0 },
+      rows: 3,
+      imported: 0,
+      unchanged: 3,
+      refused: 0,
       documents: { modifiersSet: 0, providersSet: 0, ownModifiersSet: 0 },
     })
     expect(await picture()).toEqual(before)
@@ -130,7 +139,9 @@ describe('importing users', () => {
     const dry = await run({ dryRun: true })
     expect(await picture()).toEqual(before)
     expect(dry).toMatchObject({
-      ...{ imported: 2, refused: 1, documents: { modifiersSet: 2, providersSet: 2 } },
+      imported: 2,
+      refused: 1,
+      documents: { modifiersSet: 2, providersSet: 2 },
     })
     expect(await run()).toEqual({ ...dry, dryRun: false })
   })
@@ -168,7 +179,10 @@ describe('documents of the imported', () => {
       `insert into public.documents values (1, 1, 'local', null), (2, 2, '', null), (3, 9, null, null), (4, 1, 'google', 77)`,
     )
     expect((await run()).documents).toEqual({
-      ...{ modifiersSet: 1, providersSet: 2, ownModifiersSet: 0, skipped: [] },
+      modifiersSet: 1,
+      providersSet: 2,
+      ownModifiersSet: 0,
+      skipped: [],
     })
     expect(await people.db.query('select * from public.documents order by id')).toEqual([
       { id: '1', owner_id: '1', workspace_provider: 'local', last_modified_by_person_id: '1' },
@@ -186,10 +200,7 @@ describe('documents of the imported', () => {
        values ('RFC', 'Labs', 'x', 'local', gen_random_uuid(), $1) returning id`,
       [personId],
     )
-    await people.db.query(`insert into hermod.document_person values ($1, $2, 'owner', 0)`, [
-      row?.id,
-      personId,
-    ])
+    await people.db.query(`insert into hermod.document_person values ($1, $2, 'owner', 0)`, [row?.id, personId])
     expect((await run()).documents.ownModifiersSet).toBe(1)
     const events = await people.db.query(
       `select type from outbox.event where aggregate_type = 'document' and aggregate_id = $1`,
@@ -201,9 +212,7 @@ describe('documents of the imported', () => {
 
   it('tables that lack something are named, and nothing is changed in them', async () => {
     await people.db.query('drop table public.documents')
-    expect((await run()).documents.skipped).toEqual([
-      'there is no table documents beside the users',
-    ])
+    expect((await run()).documents.skipped).toEqual(['there is no table documents beside the users'])
     await people.db.query('create table public.documents (id bigint, title text)')
     expect((await run()).documents.skipped).toEqual([
       'documents has no column owner_id, last_modified_by_person_id',

@@ -40,9 +40,7 @@ describe('who is joined', () => {
     const attacker = await people.signIn('okta', 'x2', 'v2@example.org', { verified: false })
     const victim = await people.signIn('google', 'v2', 'v2@example.org')
     expect(victim.personId).not.toBe(attacker.personId)
-    expect(await people.identities(victim)).toContain(
-      'email google v2@example.org verified primary',
-    )
+    expect(await people.identities(victim)).toContain('email google v2@example.org verified primary')
   })
 
   it('an address an administrator linked without vouching for it joins nobody', async () => {
@@ -55,7 +53,10 @@ describe('who is joined', () => {
   it('an address an administrator vouched for joins its person', async () => {
     const ada = await people.signIn('google', 'v4', 'v4@example.org')
     await people.link(ada, {
-      ...{ type: 'email', provider: 'okta', value: 'v4.new@example.org', verified: true },
+      type: 'email',
+      provider: 'okta',
+      value: 'v4.new@example.org',
+      verified: true,
     })
     const again = await people.signIn('okta', 'v4-o', 'v4.new@example.org')
     expect(again.personId).toBe(ada.personId)
@@ -91,10 +92,7 @@ describe('whom an issuer may speak for', () => {
   it('operators and admins are never joined: a proposal instead', async () => {
     for (const role of ['operator', 'admin']) {
       const boss = await people.signIn('google', role, `${role}@example.org`)
-      await people.db.query('update hermod.person set role = $2 where id = $1', [
-        boss.personId,
-        role,
-      ])
+      await people.db.query('update hermod.person set role = $2 where id = $1', [boss.personId, role])
       const other = await people.signIn('okta', role, `${role}@example.org`)
       expect(other.personId).not.toBe(boss.personId)
       expect(other.role).toBe('editor')
@@ -138,9 +136,7 @@ describe('addresses that look alike', () => {
     expect(other.personId).not.toBe(first.personId)
     const third = await people.signIn('google', `look g ${what}`, variant)
     expect(third.personId).not.toBe(first.personId)
-    expect(await people.identities(first)).toContain(
-      'email google lookalike@example.org verified primary',
-    )
+    expect(await people.identities(first)).toContain('email google lookalike@example.org verified primary')
   })
 
   it('an internationalised domain and its ASCII form are two addresses', async () => {
@@ -181,9 +177,7 @@ describe('an address that two accounts of one issuer carry', () => {
     for (const subject of ['flip-1', 'flip-2', 'flip-1', 'flip-2']) {
       await people.signIn('google', subject, 'flip@example.org')
     }
-    expect(await people.db.query('select count(*)::int as n from hermod.person_audit')).toEqual(
-      before,
-    )
+    expect(await people.db.query('select count(*)::int as n from hermod.person_audit')).toEqual(before)
   })
 
   it('a known account whose address changes to one of another gets none', async () => {

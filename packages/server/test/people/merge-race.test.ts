@@ -45,9 +45,7 @@ describe('interleaving 44: merge-race', () => {
       expect(merged).toBeUndefined()
       expect([undefined, 'HMD_CONFLICT']).toContain(linked)
       await assertSound()
-      const [row] = await people.db.query<{ id: string }>(
-        'select max(id) as id from hermod.person_merge',
-      )
+      const [row] = await people.db.query<{ id: string }>('select max(id) as id from hermod.person_merge')
       await people.undo(row?.id ?? '')
       const added = linked === undefined ? [`email okta ${value}`] : []
       expect(await people.identities(a)).toEqual([...before, ...added])

@@ -87,7 +87,8 @@ describe('every column that refers to a person', () => {
   it('the preview counts every moved column', async () => {
     const [from, into] = [await somebody(), await somebody()]
     const { counts } = await previewMerge(people.platform.pool, {
-      ...{ from: from.personId, into: into.personId },
+      from: from.personId,
+      into: into.personId,
     })
     expect(Object.keys(counts)).toEqual(expect.arrayContaining([...movedColumns]))
     expect(references.map(({ name }) => name)).toEqual(['identities', 'documents', 'tokens'])
@@ -141,10 +142,7 @@ describe('a merge', () => {
     expect(await owners(first)).toEqual([{ person_id: into.personId, place: 0 }])
     // The later of two decisions counts.
     expect(
-      await people.db.query(
-        'select person_id, decision from hermod.approval where document_id = $1',
-        [decided],
-      ),
+      await people.db.query('select person_id, decision from hermod.approval where document_id = $1', [decided]),
     ).toEqual([{ person_id: into.personId, decision: 'changes-requested' }])
     expect(
       await people.db.query(
@@ -203,14 +201,11 @@ describe('a merge', () => {
     const decided = await document({ by: third, approvers: [from] })
     await decide(decided, from, 'changes-requested', '2026-01-01T00:00:00Z')
     const mergeId = await people.merge(from, into)
-    await people.db.query(
-      'update hermod.document set modified_at = clock_timestamp() where id = $1',
-      [edited],
-    )
-    await people.db.query(
-      'delete from hermod.document_person where document_id = $1 and person_id = $2',
-      [left, into.personId],
-    )
+    await people.db.query('update hermod.document set modified_at = clock_timestamp() where id = $1', [edited])
+    await people.db.query('delete from hermod.document_person where document_id = $1 and person_id = $2', [
+      left,
+      into.personId,
+    ])
     await decide(decided, into, 'approved', '2026-02-01T00:00:00Z')
     await people.link(into, { type: 'email', provider: 'okta', value: `later${made}@example.org` })
     const since = await document({ by: into })
@@ -226,15 +221,11 @@ describe('a merge', () => {
         { id: since, created_by: into.personId, modified: into.personId },
       ]),
     )
-    const owners = await people.db.query(
-      'select person_id from hermod.document_person where document_id = $1',
-      [left],
-    )
+    const owners = await people.db.query('select person_id from hermod.document_person where document_id = $1', [left])
     expect(owners).toEqual([{ person_id: third.personId }])
-    const approvals = await people.db.query(
-      'select person_id, decision from hermod.approval where document_id = $1',
-      [decided],
-    )
+    const approvals = await people.db.query('select person_id, decision from hermod.approval where document_id = $1', [
+      decided,
+    ])
     expect(approvals).toEqual([{ person_id: into.personId, decision: 'approved' }])
     expect(await people.identities(into)).toHaveLength(3)
     expect(await people.identities(from)).toHaveLength(2)
@@ -262,7 +253,8 @@ describe('a merge', () => {
     )
     await transaction(people.platform, (tx) =>
       setPrimary(people.platform, tx, admin(), {
-        ...{ personId: into.personId, identityId: moved?.id ?? '' },
+        personId: into.personId,
+        identityId: moved?.id ?? '',
       }),
     )
     await people.undo(mergeId)
@@ -333,7 +325,9 @@ describe('chains and refusals', () => {
     for (const actor of [old, machine]) {
       const merging = transaction(people.platform, (tx) =>
         mergePeople(people.platform, tx, actor, {
-          ...{ from: a.personId, into: b.personId, reason: 'x' },
+          from: a.personId,
+          into: b.personId,
+          reason: 'x',
         }),
       )
       await expect(merging).rejects.toMatchObject({ code: 'HMD_SIGN_IN_AGAIN' })

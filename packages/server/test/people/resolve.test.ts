@@ -57,9 +57,7 @@ describe('interleaving 43: find or create', () => {
     })
     expect(again).toEqual(first)
     expect(asked).toHaveLength(1)
-    expect(await people.db.query('select xmin, * from hermod.person_identity order by id')).toEqual(
-      before,
-    )
+    expect(await people.db.query('select xmin, * from hermod.person_identity order by id')).toEqual(before)
   })
 })
 
@@ -81,9 +79,7 @@ describe('what a token says later', () => {
 
   it('20 log-ins with a new address at once change it once', async () => {
     const { personId } = await people.signIn('google', 's-burst', 'burst-1@example.org')
-    await Promise.all(
-      Array.from({ length: 20 }, () => people.signIn('google', 's-burst', 'burst-2@example.org')),
-    )
+    await Promise.all(Array.from({ length: 20 }, () => people.signIn('google', 's-burst', 'burst-2@example.org')))
     expect(await people.audit({ personId })).toEqual(['created', 'address_changed'])
   })
 
@@ -95,9 +91,7 @@ describe('what a token says later', () => {
       identity: 'oauth_sub:google:s-same',
     })
     await people.signIn('google', 's-same', 'other@example.org', { verified: false })
-    expect(await people.identities(before)).toContain(
-      'email google same@example.org verified primary',
-    )
+    expect(await people.identities(before)).toContain('email google same@example.org verified primary')
     expect(await people.audit(before)).toEqual(['created'])
   })
 
@@ -128,34 +122,24 @@ describe('names', () => {
     [undefined, 'name-4@example.org'],
     ['💚'.repeat(300), '💚'.repeat(200)],
   ]
-  it.each(names.map(([given, kept], at) => [given, kept, at] as const))(
-    '%j becomes %j',
-    async (given, kept, at) => {
-      const more = given === undefined ? {} : { name: given }
-      const { personId } = await people.signIn('google', `n-${at}`, `name-${at}@example.org`, more)
-      const rows = await people.db.query('select display_name from hermod.person where id = $1', [
-        personId,
-      ])
-      expect(rows).toEqual([{ display_name: kept }])
-    },
-  )
+  it.each(names.map(([given, kept], at) => [given, kept, at] as const))('%j becomes %j', async (given, kept, at) => {
+    const more = given === undefined ? {} : { name: given }
+    const { personId } = await people.signIn('google', `n-${at}`, `name-${at}@example.org`, more)
+    const rows = await people.db.query('select display_name from hermod.person where id = $1', [personId])
+    expect(rows).toEqual([{ display_name: kept }])
+  })
 
   it('an address nobody verified is nobody’s name', async () => {
     const { personId } = await people.signIn('google', 'n-x', 'boss@example.org', {
       verified: false,
     })
-    const rows = await people.db.query('select display_name from hermod.person where id = $1', [
-      personId,
-    ])
+    const rows = await people.db.query('select display_name from hermod.person where id = $1', [personId])
     expect(rows).toEqual([{ display_name: 'google n-x' }])
   })
 
-  it.each(['', 'a\u0000b', 'a\nb', 'x'.repeat(256), '\ud800'])(
-    'a subject like %j is no subject',
-    async (subject) => {
-      await expect(people.signIn('google', subject)).rejects.toMatchObject({
-        code: 'HMD_UNAUTHENTICATED',
-      })
-    },
-  )
+  it.each(['', 'a\u0000b', 'a\nb', 'x'.repeat(256), '\ud800'])('a subject like %j is no subject', async (subject) => {
+    await expect(people.signIn('google', subject)).rejects.toMatchObject({
+      code: 'HMD_UNAUTHENTICATED',
+    })
+  })
 })

@@ -24,12 +24,11 @@ describe('reading', () => {
     const answer = await server.ask('GET', '/api/v2/me', { as: 'ada', role: 'operator' })
     expect(answer.statusCode).toBe(200)
     expect(answer.json()).toMatchObject({
-      ...{ displayName: 'ada', role: 'operator', identity: 'email:google:ada@example.org' },
+      displayName: 'ada',
+      role: 'operator',
+      identity: 'email:google:ada@example.org',
       permissions: expect.arrayContaining(['audit:read', 'document:write']),
-      identities: [
-        { type: 'email', value: 'ada@example.org', primary: true },
-        { type: 'oauth_sub' },
-      ],
+      identities: [{ type: 'email', value: 'ada@example.org', primary: true }, { type: 'oauth_sub' }],
     })
   })
 
@@ -84,7 +83,9 @@ describe('reading', () => {
 
   it('an issuer with and without a slash at its end are two', async () => {
     const token = await server.issuer.token({
-      ...{ iss: `${server.issuer.config.issuer}/`, sub: 'sub-ada', email: 'ada@example.org' },
+      iss: `${server.issuer.config.issuer}/`,
+      sub: 'sub-ada',
+      email: 'ada@example.org',
       email_verified: true,
     })
     const headers = { authorization: `Bearer ${token}` }
@@ -107,8 +108,7 @@ describe('changing', () => {
     expect(await idOf('carla')).toBe(id)
     const { version } = await show(id)
     const url = `/api/v2/people/${id}`
-    const patch = (change: object, more: object) =>
-      server.ask('PATCH', url, { ...asAdmin, body: change, ...more })
+    const patch = (change: object, more: object) => server.ask('PATCH', url, { ...asAdmin, body: change, ...more })
     expect((await patch({ displayName: 'C' }, {})).json().code).toBe('HMD_VERSION_NEEDED')
     const stale = await patch({ displayName: 'C' }, { version: 1 })
     expect(stale.json()).toMatchObject({ code: 'HMD_VERSION_STALE', currentVersion: version })
@@ -129,27 +129,9 @@ describe('changing', () => {
       ['PATCH', '', { role: 'root' }, 400, 'HMD_REQUEST_INVALID'],
       ['PATCH', '', {}, 400, 'HMD_REQUEST_INVALID'],
       ['PATCH', '', { displayName: 'x', isAdmin: true }, 400, 'HMD_REQUEST_INVALID'],
-      [
-        'POST',
-        '/identities',
-        { type: 'email', provider: 'google', value: 'x' },
-        422,
-        'HMD_RULE_BROKEN',
-      ],
-      [
-        'POST',
-        '/identities',
-        { type: 'email', provider: 'nobody', value: 'x@y' },
-        422,
-        'HMD_RULE_BROKEN',
-      ],
-      [
-        'POST',
-        '/identities',
-        { type: 'ldap_dn', provider: 'corp', value: 'x' },
-        422,
-        'HMD_RULE_BROKEN',
-      ],
+      ['POST', '/identities', { type: 'email', provider: 'google', value: 'x' }, 422, 'HMD_RULE_BROKEN'],
+      ['POST', '/identities', { type: 'email', provider: 'nobody', value: 'x@y' }, 422, 'HMD_RULE_BROKEN'],
+      ['POST', '/identities', { type: 'ldap_dn', provider: 'corp', value: 'x' }, 422, 'HMD_RULE_BROKEN'],
       ['POST', '/merge', { reason: 'x' }, 400, 'HMD_REQUEST_INVALID'],
       ['POST', '/merge', { into: id, from: id, reason: 'x' }, 400, 'HMD_REQUEST_INVALID'],
       ['POST', '/merge', { into: id, reason: 'x' }, 422, 'HMD_RULE_BROKEN'],
@@ -171,11 +153,11 @@ describe('changing', () => {
     const linked = (await server.ask('POST', url, { ...asAdmin, body })).json()
     expect(linked.identities).toHaveLength(3)
     const again = await server.ask('POST', url, {
-      ...{ ...asAdmin, body: { ...body, value: 'UID=Emil,dc=example,dc=org' } },
+      ...asAdmin,
+      body: { ...body, value: 'UID=Emil,dc=example,dc=org' },
     })
     expect(again.json()).toMatchObject({ status: 409, personId: id })
-    const byType = (type: string) =>
-      linked.identities.find((one: { type: string }) => one.type === type).id
+    const byType = (type: string) => linked.identities.find((one: { type: string }) => one.type === type).id
     const primary = await server.ask('POST', `${url}/${byType('ldap_dn')}/primary`, asAdmin)
     expect(primary.json().identities[0]).toMatchObject({ type: 'ldap_dn', primary: true })
     const unlink = async (type: string) => {
@@ -183,14 +165,17 @@ describe('changing', () => {
       return server.ask('DELETE', `${url}/${byType(type)}`, { ...asAdmin, version })
     }
     expect((await unlink('email')).json()).toMatchObject({
-      ...{ status: 409, identityId: byType('oauth_sub') },
+      status: 409,
+      identityId: byType('oauth_sub'),
     })
     expect((await unlink('oauth_sub')).statusCode).toBe(204)
     expect((await show(id)).body.identities).toMatchObject([{ type: 'ldap_dn', primary: true }])
     expect((await unlink('ldap_dn')).json()).toMatchObject({ status: 409, code: 'HMD_CONFLICT' })
     // The log-in that was taken away is somebody new.
     await eventually(async () => expect(await idOf('emil')).not.toBe(id), {
-      ...{ timeoutMs: 10_000, everyMs: 200, what: 'the old log-in to be forgotten' },
+      timeoutMs: 10_000,
+      everyMs: 200,
+      what: 'the old log-in to be forgotten',
     })
   })
 
@@ -211,7 +196,8 @@ describe('merging', () => {
     await server.work()
     const draft = (
       await server.ask('POST', '/api/v2/drafts', {
-        ...{ as: 'hugo', body: { title: 'Merging', docType: 'RFC', product: 'Labs' } },
+        as: 'hugo',
+        body: { title: 'Merging', docType: 'RFC', product: 'Labs' },
       })
     ).json()
     expect(draft.id, JSON.stringify(draft)).toBeDefined()
@@ -224,7 +210,9 @@ describe('merging', () => {
     const url = `/api/v2/people/${hugo}/merge`
     const counted = await server.ask('POST', `${url}?dryRun=true`, { ...asAdmin, body })
     expect(counted.json()).toMatchObject({
-      ...{ dryRun: true, from: { id: hugo }, into: { id: ines } },
+      dryRun: true,
+      from: { id: hugo },
+      into: { id: ines },
       counts: { 'person_identity.person_id': 2, 'document.created_by': 1 },
     })
     await server.caughtUp()
@@ -244,16 +232,15 @@ describe('merging', () => {
     expect(await found('ines')).toBe(true)
 
     const undone = await server.ask('POST', `/api/v2/people/merges/${mergeId}/undo`, {
-      ...{ ...asAdmin, body: { reason: 'two after all' } },
+      ...asAdmin,
+      body: { reason: 'two after all' },
     })
     expect(undone.json()).toEqual({ mergeId, from: hugo, into: ines })
     await server.caughtUp()
     expect(await found('ines')).toBe(false)
     expect((await show(hugo)).body.id).toBe(hugo)
     const { items } = (await server.ask('GET', `/api/v2/people/${hugo}/audit`, asAdmin)).json()
-    expect(items.map(({ action }: { action: string }) => action)).toEqual([
-      ...['unmerged', 'merged', 'created'],
-    ])
+    expect(items.map(({ action }: { action: string }) => action)).toEqual([...['unmerged', 'merged', 'created']])
     expect(items[0]).toMatchObject({
       reason: 'two after all',
       identity: 'email:google:root@example.org',
@@ -264,23 +251,29 @@ describe('merging', () => {
   it('asks for a recent sign-in', async () => {
     const [one, two] = [await idOf('jan'), await idOf('kim')]
     const token = await server.issuer.token({
-      ...{ sub: 'sub-root', email: 'root@example.org', email_verified: true, roles: ['admin'] },
+      sub: 'sub-root',
+      email: 'root@example.org',
+      email_verified: true,
+      roles: ['admin'],
       auth_time: Math.floor(Date.now() / 1000) - 16 * 60,
     })
     const headers = { authorization: `Bearer ${token}` }
     const body = { into: two, reason: 'x' }
     for (const query of ['', '?dryRun=true']) {
       const answer = await server.ask('POST', `/api/v2/people/${one}/merge${query}`, {
-        ...{ headers, body },
+        headers,
+        body,
       })
       expect(answer.json()).toMatchObject({ status: 403, code: 'HMD_SIGN_IN_AGAIN' })
     }
     const role = await server.ask('PATCH', `/api/v2/people/${one}`, {
-      ...{ headers: { ...headers, 'if-match': '*' }, body: { role: 'admin' } },
+      headers: { ...headers, 'if-match': '*' },
+      body: { role: 'admin' },
     })
     expect(role.json().code).toBe('HMD_SIGN_IN_AGAIN')
     const renamed = await server.ask('PATCH', `/api/v2/people/${one}`, {
-      ...{ headers: { ...headers, 'if-match': '*' }, body: { displayName: 'Jan' } },
+      headers: { ...headers, 'if-match': '*' },
+      body: { displayName: 'Jan' },
     })
     expect(renamed.statusCode).toBe(200)
   })

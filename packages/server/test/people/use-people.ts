@@ -25,7 +25,11 @@ export const issuers = {
 function issuer(name: string, trustedDomains: readonly string[]): Issuer {
   const url = `https://${name}.test`
   return {
-    ...{ name, issuer: url, audience: 'hermod', jwksUri: `${url}/jwks`, trustedDomains },
+    name,
+    issuer: url,
+    audience: 'hermod',
+    jwksUri: `${url}/jwks`,
+    trustedDomains,
     algorithms: ['ES256'],
   }
 }
@@ -33,9 +37,15 @@ function issuer(name: string, trustedDomains: readonly string[]): Issuer {
 /** An administrator who signed in a moment ago. */
 export function admin(): Actor {
   return {
-    ...{ personId: null, identity: 'test:admin', role: 'admin', endpoint: 'test' },
-    ...{ permissions: permissionsOf('admin'), signedInAt: new Date() },
-    ...{ userAgent: null, ip: null, requestId: 'test' },
+    personId: null,
+    identity: 'test:admin',
+    role: 'admin',
+    endpoint: 'test',
+    permissions: permissionsOf('admin'),
+    signedInAt: new Date(),
+    userAgent: null,
+    ip: null,
+    requestId: 'test',
   }
 }
 
@@ -70,8 +80,12 @@ export function usePeople(): TestPeople {
     db.closeAtEnd(() => pool.end())
     const config = { issuers: Object.values(issuers), defaultRole: 'editor', outbox: true }
     platform = {
-      ...{ config: config as unknown as Config, pool, outbox: createOutbox({ pool }) },
-      ...{ search: undefined as never, log: pino({ level: 'silent' }), clock: () => new Date() },
+      config: config as unknown as Config,
+      pool,
+      outbox: createOutbox({ pool }),
+      search: undefined as never,
+      log: pino({ level: 'silent' }),
+      clock: () => new Date(),
     }
     await migrateServer(pool)
   })
@@ -87,7 +101,9 @@ export function usePeople(): TestPeople {
     },
     signIn: (at, subject, email, { verified = true, name, platform = opened() } = {}) =>
       resolvePerson(platform, {
-        ...{ issuer: issuers[at], subject, emailVerified: verified },
+        issuer: issuers[at],
+        subject,
+        emailVerified: verified,
         ...(email !== undefined && { email }),
         ...(name !== undefined && { name }),
       }),
@@ -108,9 +124,7 @@ export function usePeople(): TestPeople {
       return rows.map(({ action }) => action)
     },
     link: ({ personId }, wanted) =>
-      transaction(opened(), (tx) =>
-        linkIdentity(opened(), tx, admin(), personId, { verified: false, ...wanted }),
-      ),
+      transaction(opened(), (tx) => linkIdentity(opened(), tx, admin(), personId, { verified: false, ...wanted })),
     unlink: async ({ personId }, provider, value) => {
       const [row] = await db.query<{ id: string }>(
         `select id from hermod.person_identity
@@ -125,15 +139,15 @@ export function usePeople(): TestPeople {
     merge: async (from, into) => {
       const { mergeId } = await transaction(opened(), (tx) =>
         mergePeople(opened(), tx, admin(), {
-          ...{ from: from.personId, into: into.personId, reason: 'test' },
+          from: from.personId,
+          into: into.personId,
+          reason: 'test',
         }),
       )
       return mergeId
     },
     undo: async (mergeId) => {
-      await transaction(opened(), (tx) =>
-        undoMerge(opened(), tx, admin(), { mergeId, reason: 'test' }),
-      )
+      await transaction(opened(), (tx) => undoMerge(opened(), tx, admin(), { mergeId, reason: 'test' }))
     },
   }
 }

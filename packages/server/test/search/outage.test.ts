@@ -113,13 +113,9 @@ it('a cut connection to the index costs writers nothing and loses nothing', asyn
   for (const name of ['documents', 'drafts'] as const) {
     expect(await indexed(name), name).toEqual(await stored(name))
   }
-  expect(await server.db.query(`select to_regnamespace('search')::text as here`)).toEqual([
-    { here: null },
-  ])
+  expect(await server.db.query(`select to_regnamespace('search')::text as here`)).toEqual([{ here: null }])
   const { subscriptions } = await server.platform.outbox.stats()
-  expect(subscriptions.map(({ dead, retrying }) => [dead, retrying])).toEqual(
-    subscriptions.map(() => [0, 0]),
-  )
+  expect(subscriptions.map(({ dead, retrying }) => [dead, retrying])).toEqual(subscriptions.map(() => [0, 0]))
 }, 240_000)
 
 function afterMs(ms: number): () => boolean {

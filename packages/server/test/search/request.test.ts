@@ -44,9 +44,7 @@ describe('filters', () => {
   ])('%s is refused', (filter, says) => {
     const problem = refusal(() => filtersOf(['status:Approved', filter]))
     expect(problem.code).toBe('HMD_REQUEST_INVALID')
-    expect(problem.errors).toEqual([
-      { pointer: '?filter/1', detail: expect.stringContaining(says) },
-    ])
+    expect(problem.errors).toEqual([{ pointer: '?filter/1', detail: expect.stringContaining(says) }])
   })
 })
 

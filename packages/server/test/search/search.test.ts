@@ -18,8 +18,7 @@ interface Found {
   readonly nextOffset: number | null
 }
 
-const search = (query: string, as = 'ada') =>
-  ok<Found>(server, 'GET', `/api/v2/search?${query}`, { as })
+const search = (query: string, as = 'ada') => ok<Found>(server, 'GET', `/api/v2/search?${query}`, { as })
 const titles = ({ hits }: Found) => hits.map(({ document }) => document.title)
 
 let helper = ''
@@ -27,8 +26,7 @@ let draftId = ''
 
 beforeAll(async () => {
   helper = await personId(server, 'helper')
-  const make = (title: string, fields: object) =>
-    createPublished(server, 'ada', { title, ...fields })
+  const make = (title: string, fields: object) => createPublished(server, 'ada', { title, ...fields })
   await make('Crème brûlée', { product: 'Kitchen', content: 'Burn the sugar <b>slowly</b>' })
   await make('Sugar prices', { product: 'Market', tags: ['finance'], content: 'They rise' })
   await make('Search ranking', { product: 'Market', docType: 'ADR', content: 'No sweets here' })
@@ -98,10 +96,12 @@ describe('drafts', () => {
     const by = { actor: 'test', reason: 'the index lags' }
     await server.platform.outbox.pause('search-drafts', by)
     await ok(server, 'PATCH', `/api/v2/drafts/${draftId}`, {
-      ...{ as: 'ada', version: 1, body: { contributors: [] } },
+      as: 'ada',
+      version: 1,
+      body: { contributors: [] },
     })
     const stored = await server.platform.search.search('drafts', {
-      ...{ filters: { people: helper } },
+      filters: { people: helper },
     })
     expect(stored.hits, 'the index still has it').toHaveLength(1)
     expect(titles(await search('index=drafts&q=sugar', 'helper'))).toEqual([])

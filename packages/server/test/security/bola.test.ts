@@ -29,11 +29,17 @@ const now = () => Math.floor(Date.now() / 1000)
 const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 /** Olga herself, as far as the claims go. */
 const olga = () => ({
-  ...{ sub: 'sub-olga', email: 'olga@example.org', email_verified: true, roles: ['admin'] },
+  sub: 'sub-olga',
+  email: 'olga@example.org',
+  email_verified: true,
+  roles: ['admin'],
 })
 const unsigned = (alg: string) =>
   `${part({ alg, typ: 'JWT', kid: 'google-1' })}.${part({
-    ...{ ...olga(), iss: server.issuer.config.issuer, aud: 'hermod', exp: now() + 600 },
+    ...olga(),
+    iss: server.issuer.config.issuer,
+    aud: 'hermod',
+    exp: now() + 600,
   })}`
 
 function hmacWithPublicKey(): string {
@@ -45,10 +51,7 @@ function hmacWithPublicKey(): string {
 const badTokens: [string, () => Promise<string> | string | undefined][] = [
   ['none at all', () => undefined],
   ['one of a foreign issuer', () => foreign.token(olga())],
-  [
-    'one of a foreign issuer in our name',
-    () => foreign.token({ ...olga(), iss: server.issuer.config.issuer }),
-  ],
+  ['one of a foreign issuer in our name', () => foreign.token({ ...olga(), iss: server.issuer.config.issuer })],
   ['an expired one', () => server.issuer.token({ ...olga(), exp: now() - 3_600 })],
   ['one for another audience', () => server.issuer.token({ ...olga(), aud: 'payroll' })],
   ['one signed by nobody', () => `${unsigned('none')}.`],

@@ -20,13 +20,18 @@ const planted = {
   referer: `https://example.org/?q=${marker}`,
 }
 const draft = {
-  ...{ title: `Title ${marker}`, docType: 'RFC', product: `Product ${marker}` },
-  ...{ content: `Content ${marker}`, summary: marker, tags: [marker] },
+  title: `Title ${marker}`,
+  docType: 'RFC',
+  product: `Product ${marker}`,
+  content: `Content ${marker}`,
+  summary: marker,
+  tags: [marker],
 }
 
 const ask = (method: string, url: string, body?: unknown, more: Record<string, string> = {}) =>
   server.ask(method, url, {
-    ...{ as: `ada.${marker}`, headers: { ...planted, ...more } },
+    as: `ada.${marker}`,
+    headers: { ...planted, ...more },
     ...(body !== undefined && { body }),
   })
 
@@ -82,11 +87,10 @@ it('no line at any level holds what a caller sent', async () => {
 })
 
 it('a failure is still told well enough to be found', () => {
-  const [failed] = lines
-    .map((line) => JSON.parse(line))
-    .filter(({ code }) => code === 'HMD_INTERNAL')
+  const [failed] = lines.map((line) => JSON.parse(line)).filter(({ code }) => code === 'HMD_INTERNAL')
   expect(failed).toMatchObject({
-    ...{ level: 'error', request_id: expect.any(String) },
+    level: 'error',
+    request_id: expect.any(String),
     cause: { code: '22P02', detail: 'invalid input value: "…"', at: expect.any(Array) },
   })
   expect(failed.cause.at.length).toBeGreaterThan(0)

@@ -53,9 +53,7 @@ async function newOwner(operation: Operation): Promise<{ name: string; ids: Ids 
 
 describe('who may ask what', () => {
   it('lists exactly the routes there are', () => {
-    expect(lines.map(([method, path]) => `${method} ${path}`).sort()).toEqual(
-      operations.map(nameOf).sort(),
-    )
+    expect(lines.map(([method, path]) => `${method} ${path}`).sort()).toEqual(operations.map(nameOf).sort())
   })
 
   it('holds, cell by cell', async () => {

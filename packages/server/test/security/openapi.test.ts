@@ -24,7 +24,8 @@ beforeAll(async () => {
   document = (await server.ask('GET', '/openapi.json')).json()
   all = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
-      ...{ name: `${method.toUpperCase()} ${path}`, operation },
+      name: `${method.toUpperCase()} ${path}`,
+      operation,
     })),
   )
 })
@@ -42,39 +43,25 @@ describe('the OpenAPI document', () => {
   })
 
   it('every operation has a name of its own, a summary and a tag', () => {
-    expect(
-      without(({ operationId, summary, tags }) => !!(operationId && summary && tags?.length)),
-    ).toEqual([])
+    expect(without(({ operationId, summary, tags }) => !!(operationId && summary && tags?.length))).toEqual([])
     expect(new Set(all.map(({ operation }) => operation.operationId)).size).toBe(all.length)
   })
 
   it('every answer is described, and every operation answers with problems', () => {
-    expect(
-      without(({ responses }) =>
-        Object.values(responses).every(({ description }) => !!description),
-      ),
-    ).toEqual([])
+    expect(without(({ responses }) => Object.values(responses).every(({ description }) => !!description))).toEqual([])
     const usual = ['400', '401', '403', '429', '500', '503']
     expect(
-      without(({ responses }) =>
-        usual.every((status) => responses[status]?.content?.['application/problem+json']),
-      ),
+      without(({ responses }) => usual.every((status) => responses[status]?.content?.['application/problem+json'])),
     ).toEqual([])
-    expect(
-      without(({ responses }) => Object.keys(responses).some((status) => status < '400')),
-    ).toEqual([])
+    expect(without(({ responses }) => Object.keys(responses).some((status) => status < '400'))).toEqual([])
   })
 
   it('every JSON body has an example and refuses unknown fields', () => {
     const bodies = (operation: Operation) => operation.requestBody?.content['application/json']
-    expect(
-      without((one) => bodies(one) === undefined || bodies(one)?.example !== undefined),
-    ).toEqual([])
-    expect(
-      without(
-        (one) => bodies(one) === undefined || bodies(one)?.schema.additionalProperties === false,
-      ),
-    ).toEqual([])
+    expect(without((one) => bodies(one) === undefined || bodies(one)?.example !== undefined)).toEqual([])
+    expect(without((one) => bodies(one) === undefined || bodies(one)?.schema.additionalProperties === false)).toEqual(
+      [],
+    )
   })
 
   it('names are in camelCase', () => {

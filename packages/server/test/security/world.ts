@@ -29,7 +29,8 @@ export async function operationsOf(server: TestServer): Promise<Operation[]> {
     Object.entries(methods).map(([method, described]) => {
       const [content] = Object.entries(described.requestBody?.content ?? {})
       return {
-        ...{ method: method.toUpperCase(), path },
+        method: method.toUpperCase(),
+        path,
         params: [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string),
         open: described.security?.length === 0,
         body: content && { type: content[0], example: content[1].example },

@@ -45,9 +45,7 @@ async function traces(id: string, as = 'ada') {
   // From the audit row to its event to its attempts, and back.
   expect(sync).toMatchObject({ searchable: true, why: null, log: entry.id, version: entry.version })
   expect(sync.event).toMatchObject({ id: entry.eventId, log: entry.id })
-  expect(sync.subscriptions.map(({ state }) => state)).toEqual(
-    sync.subscriptions.map(() => 'delivered'),
-  )
+  expect(sync.subscriptions.map(({ state }) => state)).toEqual(sync.subscriptions.map(() => 'delivered'))
   expect(sync.attempts.length).toBeGreaterThan(0)
   return { type: entry.type, by: entry.person.displayName, changes: entry.changes, sync, items }
 }
@@ -58,7 +56,9 @@ it('draft → edit → publish → approve → rename → delete', async () => {
   const ada = await personId(server, 'ada')
 
   const draft = await createDraft(server, 'ada', {
-    ...{ title: 'Zebra ranking', content: 'Stripes in order', approvers: [bo] },
+    title: 'Zebra ranking',
+    content: 'Stripes in order',
+    approvers: [bo],
   })
   const { id } = draft
   const created = await traces(id)
@@ -73,7 +73,9 @@ it('draft → edit → publish → approve → rename → delete', async () => {
   expect(await titles('documents', 'stripes')).toEqual([])
 
   const edited = await ok(server, 'PATCH', `/api/v2/drafts/${id}`, {
-    ...{ as: 'ada', version: draft.version, body: { title: 'Zebra ordering' } },
+    as: 'ada',
+    version: draft.version,
+    body: { title: 'Zebra ordering' },
   })
   const afterEdit = await traces(id)
   expect(afterEdit).toMatchObject({
@@ -83,7 +85,8 @@ it('draft → edit → publish → approve → rename → delete', async () => {
   expect(await titles('drafts', 'ordering')).toEqual(['Zebra ordering'])
 
   const published = await ok(server, 'POST', `/api/v2/reviews/${id}`, {
-    ...{ as: 'ada', version: edited.version },
+    as: 'ada',
+    version: edited.version,
   })
   expect(published).toMatchObject({ status: 'In-Review', docNumber: 1, docKey: 'Labs-001' })
   const afterPublish = await traces(id)
@@ -93,43 +96,37 @@ it('draft → edit → publish → approve → rename → delete', async () => {
   })
   expect(afterPublish.sync.event?.type).toBe('document.published')
   const heard = afterPublish.sync.subscriptions.map(({ subscription }) => subscription)
-  expect(heard, 'one event, both indexes').toEqual(
-    expect.arrayContaining(['search-documents', 'search-drafts']),
-  )
+  expect(heard, 'one event, both indexes').toEqual(expect.arrayContaining(['search-documents', 'search-drafts']))
   expect(await titles('drafts', 'ordering')).toEqual([])
   expect(await titles('documents', 'ordering', 'bo')).toEqual(['Zebra ordering'])
 
   const approved = await ok(server, 'POST', `/api/v2/approvals/${id}`, {
-    ...{ as: 'bo', version: published.version, body: { comment: 'Well ordered' } },
+    as: 'bo',
+    version: published.version,
+    body: { comment: 'Well ordered' },
   })
   expect(approved).toMatchObject({ status: 'Approved', approvals: [{ personId: bo }] })
   expect(await traces(id, 'bo')).toMatchObject({
-    ...{ type: 'approved', by: 'bo' },
+    type: 'approved',
+    by: 'bo',
     changes: { status: { from: 'In-Review', to: 'Approved' } },
   })
-  const approvedHits = await ok<{ total: number }>(
-    server,
-    'GET',
-    '/api/v2/search?filter=status:Approved',
-    { as: 'ada' },
-  )
+  const approvedHits = await ok<{ total: number }>(server, 'GET', '/api/v2/search?filter=status:Approved', {
+    as: 'ada',
+  })
   expect(approvedHits.total).toBe(1)
 
   const renamed = await ok<Made>(server, 'PATCH', `/api/v2/documents/${id}`, {
-    ...{ as: 'ada', version: approved.version, body: { title: 'Giraffe ordering' } },
+    as: 'ada',
+    version: approved.version,
+    body: { title: 'Giraffe ordering' },
   })
   expect(renamed).toMatchObject({ status: 'Approved', title: 'Giraffe ordering' })
   expect(await traces(id)).toMatchObject({ type: 'updated' })
   expect(await titles('documents', 'giraffe')).toEqual(['Giraffe ordering'])
   expect(await titles('documents', 'zebra')).toEqual([])
 
-  await ok(
-    server,
-    'DELETE',
-    `/api/v2/documents/${id}`,
-    { as: 'ada', version: renamed.version },
-    204,
-  )
+  await ok(server, 'DELETE', `/api/v2/documents/${id}`, { as: 'ada', version: renamed.version }, 204)
   const gone = await traces(id)
   expect(gone.type).toBe('deleted')
   expect(gone.sync.event?.type).toBe('document.deleted')

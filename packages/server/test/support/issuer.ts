@@ -25,8 +25,13 @@ export async function startIssuer(
   const server = await listen(JSON.stringify(jwks))
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const config: Issuer = {
-    ...{ name, issuer, audience: 'hermod', jwksUri: `${issuer}/jwks`, algorithms: ['ES256'] },
-    ...{ trustedDomains: [], roleClaim: 'roles' },
+    name,
+    issuer,
+    audience: 'hermod',
+    jwksUri: `${issuer}/jwks`,
+    algorithms: ['ES256'],
+    trustedDomains: [],
+    roleClaim: 'roles',
     roles: { reader: 'reader', editor: 'editor', operator: 'operator', admin: 'admin' },
     ...more,
   }
@@ -36,9 +41,7 @@ export async function startIssuer(
     const payload = Object.fromEntries(
       Object.entries({ ...usual, ...claims }).filter(([, value]) => value !== undefined),
     )
-    return new SignJWT(payload)
-      .setProtectedHeader({ alg: 'ES256', kid, typ: 'JWT', ...header })
-      .sign(privateKey)
+    return new SignJWT(payload).setProtectedHeader({ alg: 'ES256', kid, typ: 'JWT', ...header }).sign(privateKey)
   }
   const publicKeyPem = await exportSPKI(publicKey)
   return { config, publicKeyPem, token, close: () => closed(server) }

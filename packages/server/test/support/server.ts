@@ -44,10 +44,7 @@ export interface TestServer {
 }
 
 /** `parts`: a clock, a log or limits of time of the test's own. */
-export function useServer(
-  overrides: Partial<Config> = {},
-  parts: PlatformParts & AppOptions = {},
-): TestServer {
+export function useServer(overrides: Partial<Config> = {}, parts: PlatformParts & AppOptions = {}): TestServer {
   const db = useDatabase()
   const state: Partial<{
     platform: OpenPlatform
@@ -81,8 +78,11 @@ export function useServer(
   }
   const token = (name: string, role: Role = 'editor') =>
     of('issuer').token({
-      ...{ sub: `sub-${name}`, email: `${name}@example.org`, email_verified: true },
-      ...{ name, roles: [role] },
+      sub: `sub-${name}`,
+      email: `${name}@example.org`,
+      email_verified: true,
+      name,
+      roles: [role],
     })
   return {
     db,
@@ -104,9 +104,7 @@ export function useServer(
       if (as !== undefined) all.authorization = `Bearer ${await token(as, role)}`
       if (version !== undefined) all['if-match'] = `"${version}"`
       const options = { method, url, headers: all } as InjectOptions
-      return of('app').inject(
-        body === undefined ? options : { ...options, payload: body as object },
-      )
+      return of('app').inject(body === undefined ? options : { ...options, payload: body as object })
     },
     work: async () => {
       state.worker ??= await of('platform').outbox.start({
@@ -120,12 +118,7 @@ export function useServer(
   }
 }
 
-function testConfig(
-  databaseUrl: string,
-  issuer: TestIssuer,
-  folder: string,
-  overrides: Partial<Config>,
-): Config {
+function testConfig(databaseUrl: string, issuer: TestIssuer, folder: string, overrides: Partial<Config>): Config {
   return {
     databaseUrl,
     searchDatabaseUrl: databaseUrl,

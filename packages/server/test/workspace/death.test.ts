@@ -49,8 +49,7 @@ async function until(step: number, work: () => Promise<unknown>): Promise<boolea
   }
 }
 
-const files = async (stem: string) =>
-  (await readdir(root)).filter((file) => file.startsWith(`${stem}.`))
+const files = async (stem: string) => (await readdir(root)).filter((file) => file.startsWith(`${stem}.`))
 
 /** Dies before call 1, 2, 3 … until it lives to the end; how many deaths it were. */
 async function everyDeath(

@@ -11,30 +11,8 @@ const { server, folder, path, content, scan, draft, edit, stored } = useWorkspac
 
 describe('names', () => {
   const corpus = [
-    ...[
-      '../../etc/passwd',
-      '..',
-      '.',
-      '/etc/passwd',
-      'a/b',
-      'a\\b',
-      'C:\\x',
-      '\0',
-      'a\nb',
-      '~',
-      'CON',
-    ],
-    ...[
-      'nul',
-      'com1',
-      '.hermod',
-      '.hermod/x',
-      'a.md',
-      'a.conflict-0123456789ab',
-      'A',
-      'é',
-      'x'.repeat(512),
-    ],
+    ...['../../etc/passwd', '..', '.', '/etc/passwd', 'a/b', 'a\\b', 'C:\\x', '\0', 'a\nb', '~', 'CON'],
+    ...['nul', 'com1', '.hermod', '.hermod/x', 'a.md', 'a.conflict-0123456789ab', 'A', 'é', 'x'.repeat(512)],
     ...['%2e%2e%2f', '‮txt', ' ', 'a ', 'a.', '-', 'a:b', 'a|b', '𝒳', '…', 'file~0123'],
   ]
 
@@ -46,9 +24,7 @@ describe('names', () => {
   })
 
   it('a usual id is its own name', () => {
-    expect(fileNameOf('5f0c4f0e-2f0b-4f5c-9a39-2f4f3d0c9b11')).toBe(
-      '5f0c4f0e-2f0b-4f5c-9a39-2f4f3d0c9b11.md',
-    )
+    expect(fileNameOf('5f0c4f0e-2f0b-4f5c-9a39-2f4f3d0c9b11')).toBe('5f0c4f0e-2f0b-4f5c-9a39-2f4f3d0c9b11.md')
   })
 })
 
@@ -61,9 +37,7 @@ describe('what is not ours', () => {
 
   it('a new file is reported and not imported', async () => {
     await writeFile(path('my-own-notes.md'), 'notes')
-    expect((await scan(['my-own-notes.md'])).found).toEqual([
-      { file: 'my-own-notes.md', kind: 'unknown' },
-    ])
+    expect((await scan(['my-own-notes.md'])).found).toEqual([{ file: 'my-own-notes.md', kind: 'unknown' }])
     await rm(path('my-own-notes.md'))
   })
 
@@ -73,7 +47,8 @@ describe('what is not ours', () => {
     await rm(path(made.name))
     await symlink(secret, path(made.name))
     expect((await scan([made.name])).found[0]).toMatchObject({
-      ...{ kind: 'refused', why: 'is a symbolic link' },
+      kind: 'refused',
+      why: 'is a symbolic link',
     })
     await edit(made, { content: 'newer' })
     await server.caughtUp()
@@ -89,7 +64,8 @@ describe('what is not ours', () => {
     await rm(path(made.name))
     await link(other, path(made.name))
     expect((await scan([made.name])).found[0]).toMatchObject({
-      ...{ kind: 'refused', why: 'has a second name (hard link)' },
+      kind: 'refused',
+      why: 'has a second name (hard link)',
     })
     await rm(other)
   })

@@ -29,21 +29,21 @@ describe('files follow the database', () => {
   it('an older event never overwrites a newer file, nor brings a deleted one back', async () => {
     const file = { documentId: 'd', providerFileId: 'older', version: '1' }
     await folder().put('older.md', { ...file, position: '7', content: 'new' })
-    expect(await folder().put('older.md', { ...file, position: '6', content: 'old' })).toBe(
-      'superseded',
-    )
+    expect(await folder().put('older.md', { ...file, position: '6', content: 'old' })).toBe('superseded')
     expect(await content('older.md')).toBe('new')
     await folder().put('older.md', { ...file, position: '9', version: '2', content: null })
-    expect(await folder().put('older.md', { ...file, position: '8', content: 'late' })).toBe(
-      'superseded',
-    )
+    expect(await folder().put('older.md', { ...file, position: '8', content: 'late' })).toBe('superseded')
     expect(await readdir(server.folder)).not.toContain('older.md')
   })
 
   it('other providers have no files', async () => {
     const body = {
-      ...{ title: 'Far away', docType: 'RFC', product: 'Labs', content: 'not here' },
-      ...{ workspaceProvider: 'google', providerFileId: 'far-away' },
+      title: 'Far away',
+      docType: 'RFC',
+      product: 'Labs',
+      content: 'not here',
+      workspaceProvider: 'google',
+      providerFileId: 'far-away',
     }
     await server.ask('POST', '/api/v2/documents', { as: 'ada', body })
     await server.caughtUp()
@@ -64,12 +64,12 @@ describe('edits of files reach the database', () => {
     const made = await draft('before')
     await server.caughtUp()
     await writeFile(path(made.name), 'changed by xylophone')
-    expect((await scan()).found).toEqual([
-      { file: made.name, kind: 'recorded', documentId: made.id },
-    ])
+    expect((await scan()).found).toEqual([{ file: made.name, kind: 'recorded', documentId: made.id }])
     const { content: now, version, lastModifiedBy } = await stored(made)
     expect({ now, version, lastModifiedBy }).toEqual({
-      ...{ now: 'changed by xylophone', version: '2', lastModifiedBy: null },
+      now: 'changed by xylophone',
+      version: '2',
+      lastModifiedBy: null,
     })
     const [row] = await server.db.query(
       `select modification_type, modified_by_person_id, modified_by_identity, event_id is not null as told
@@ -133,7 +133,9 @@ describe('edits of files reach the database', () => {
       }
     })
     const watching = watchWorkspace(server.platform, {
-      ...{ everyMs: 100, settleMs: 20, onScan: (report) => heard(report) },
+      everyMs: 100,
+      settleMs: 20,
+      onScan: (report) => heard(report),
     })
     await writeFile(path(made.name), 'seen')
     await scanned
@@ -185,9 +187,7 @@ describe('when both changed', () => {
     await server.ask('DELETE', `/api/v2/drafts/${made.id}`, { as: 'ada', version: 1 })
     await server.caughtUp()
     expect(await readdir(server.folder)).not.toContain(made.name)
-    expect(await content(conflictNameOf(made.name, hashOf('my precious edit')))).toBe(
-      'my precious edit',
-    )
+    expect(await content(conflictNameOf(made.name, hashOf('my precious edit')))).toBe('my precious edit')
   })
 })
 

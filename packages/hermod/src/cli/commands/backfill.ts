@@ -1,14 +1,6 @@
 /** `hermod backfill`: the first fill of an index from a database that was there before. */
 import type { Command } from '../command.ts'
-import {
-  decisionOf,
-  follow,
-  journeyOptions,
-  started,
-  waitOptions,
-  waits,
-  withIndex,
-} from '../journey-command.ts'
+import { decisionOf, follow, journeyOptions, started, waitOptions, waits, withIndex } from '../journey-command.ts'
 
 export const command: Command = {
   name: 'backfill',
@@ -16,9 +8,7 @@ export const command: Command = {
   usage: 'hermod backfill INDEX [--wait | --no-wait]',
   examples: ['hermod backfill documents', 'hermod backfill documents --no-wait'],
   options: { ...journeyOptions, ...waitOptions },
-  notes: [
-    'Adds and renews documents; it removes none. hermod verify --repair and hermod rebuild do.',
-  ],
+  notes: ['Adds and renews documents; it removes none. hermod verify --repair and hermod rebuild do.'],
   run: (context) =>
     withIndex(context, async (outbox, index) => {
       const { terminal } = context

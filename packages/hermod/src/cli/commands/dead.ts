@@ -52,8 +52,7 @@ export const command: Command = {
   async run(context) {
     const [name = 'list'] = context.args
     const verb = Object.hasOwn(verbs, name) ? verbs[name] : undefined
-    if (verb === undefined)
-      throw usage(`dead has no verb ${name}; it has ${Object.keys(verbs).join(', ')}`)
+    if (verb === undefined) throw usage(`dead has no verb ${name}; it has ${Object.keys(verbs).join(', ')}`)
     return withDatabase(context, (db) => verb(db, context))
   },
 }
@@ -61,40 +60,22 @@ export const command: Command = {
 async function list(db: Connected, context: Context): Promise<number> {
   const { terminal } = context
   const rows = await deadLetters(db, {
-    ...{ subscription: textOf(context, 'subscription'), group: textOf(context, 'group') },
+    subscription: textOf(context, 'subscription'),
+    group: textOf(context, 'group'),
     limit: numberOf(context, 'limit'),
   })
   if (terminal.json) terminal.document({ deadLetters: rows })
   else {
-    const head = [
-      'position',
-      'subscription',
-      'state',
-      'type',
-      'aggregate',
-      'attempts',
-      'group',
-      'when',
-      'error',
-    ]
+    const head = ['position', 'subscription', 'state', 'type', 'aggregate', 'attempts', 'group', 'when', 'error']
     terminal.table(
       head,
       rows.map((row) => [
-        ...[
-          row.position,
-          row.subscription,
-          row.state,
-          row.type,
-          row.aggregate.join('/'),
-          row.attempts,
-        ],
+        ...[row.position, row.subscription, row.state, row.type, row.aggregate.join('/'), row.attempts],
         ...[row.group, ago(row.updatedAt, Date.now(), duration), row.error ?? row.code],
       ]),
     )
   }
-  terminal.say(
-    rows.length === 0 ? 'No dead letters.' : 'hermod dead show POSITION tells the story of one.',
-  )
+  terminal.say(rows.length === 0 ? 'No dead letters.' : 'hermod dead show POSITION tells the story of one.')
   return 0
 }
 
@@ -106,35 +87,17 @@ async function groups(db: Connected, context: Context): Promise<number> {
   })
   if (terminal.json) terminal.document({ groups: rows })
   else {
-    const head = [
-      'group',
-      'subscription',
-      'state',
-      'count',
-      'first',
-      'last',
-      'sample',
-      'code',
-      'message',
-    ]
+    const head = ['group', 'subscription', 'state', 'count', 'first', 'last', 'sample', 'code', 'message']
     terminal.table(
       head,
       rows.map((row) => [
-        ...[
-          row.group,
-          row.subscription,
-          row.state,
-          row.count,
-          ago(row.firstSeenAt, Date.now(), duration),
-        ],
+        ...[row.group, row.subscription, row.state, row.count, ago(row.firstSeenAt, Date.now(), duration)],
         ...[ago(row.lastSeenAt, Date.now(), duration), row.samplePosition, row.code, row.message],
       ]),
     )
   }
   terminal.say(
-    rows.length === 0
-      ? 'No dead letters.'
-      : 'hermod dead retry SUBSCRIPTION --group GROUP --dry-run counts first.',
+    rows.length === 0 ? 'No dead letters.' : 'hermod dead retry SUBSCRIPTION --group GROUP --dry-run counts first.',
   )
   return 0
 }
@@ -143,8 +106,7 @@ async function showOne(db: Connected, context: Context): Promise<number> {
   const [, position] = context.args
   if (position === undefined) throw usage('dead show needs a position: hermod dead show 4711')
   const story = await show(db, { position }, { payload: flagOf(context, 'payload') })
-  if (story === undefined)
-    throw new HermodError('HMD_DELIVERY_UNKNOWN', `there is no event at position ${position}`)
+  if (story === undefined) throw new HermodError('HMD_DELIVERY_UNKNOWN', `there is no event at position ${position}`)
   if (context.terminal.json) context.terminal.document(story)
   else printStory(story, context.terminal)
   return 0
@@ -152,8 +114,7 @@ async function showOne(db: Connected, context: Context): Promise<number> {
 
 async function act(db: Connected, context: Context, verb: 'retry' | 'discard'): Promise<number> {
   const [, subscription, position] = context.args
-  if (subscription === undefined)
-    throw usage(`dead ${verb} needs a subscription: hermod dead ${verb} search 4711`)
+  if (subscription === undefined) throw usage(`dead ${verb} needs a subscription: hermod dead ${verb} search 4711`)
   const which = whichOf(context, verb, position)
   const reason = textOf(context, 'reason')
   if (verb === 'discard' && reason === undefined) throw usage('dead discard needs --reason TEXT')
@@ -168,27 +129,20 @@ async function act(db: Connected, context: Context, verb: 'retry' | 'discard'): 
       ? retry(db, subscription, which, { ...by, force: flagOf(context, 'force'), dryRun })
       : discard(db, subscription, which, { ...by, reason: reason as string, dryRun })
   const counted = await go(true)
-  if (flagOf(context, 'dry-run'))
-    return told(context, counted, `${counted.matching} match; nothing was changed.`)
-  if (counted.matching === 0 && position === undefined)
-    return told(context, counted, 'Nothing matches.')
+  if (flagOf(context, 'dry-run')) return told(context, counted, `${counted.matching} match; nothing was changed.`)
+  if (counted.matching === 0 && position === undefined) return told(context, counted, 'Nothing matches.')
   const one = position !== undefined && verb === 'retry'
   const question = `${verb === 'retry' ? 'Retry' : 'Discard'} ${counted.matching} of ${subscription}?`
   if (!one && !(await context.terminal.confirm(question))) return 1
   const result = await go(false)
-  return told(
-    context,
-    result,
-    `Done; hermod status shows what follows. Request ${result.requestId}.`,
-  )
+  return told(context, result, `Done; hermod status shows what follows. Request ${result.requestId}.`)
 }
 
 function whichOf(context: Context, verb: string, position: string | undefined): Which {
   const group = textOf(context, 'group')
   const all = flagOf(context, 'all')
   const given = [position, group, all || undefined].filter((each) => each !== undefined)
-  if (given.length !== 1)
-    throw usage(`dead ${verb}: name a position, --group G or --all, one of them`)
+  if (given.length !== 1) throw usage(`dead ${verb}: name a position, --group G or --all, one of them`)
   const state: readonly OpenState[] = ['dead', 'unknown']
   return position ?? { state, ...(group !== undefined && { group }) }
 }

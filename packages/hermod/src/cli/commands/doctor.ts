@@ -13,9 +13,7 @@ export const command: Command = {
   },
   notes: ['Exits 0 when nothing failed (there may be warnings), 1 when something must be fixed.'],
   run: (context) =>
-    withDatabase(context, async (db) =>
-      print(context, await doctor(db, { full: flagOf(context, 'full') })),
-    ),
+    withDatabase(context, async (db) => print(context, await doctor(db, { full: flagOf(context, 'full') }))),
 }
 
 function print({ terminal }: Context, found: DoctorResult): number {

@@ -61,8 +61,7 @@ export const command: Command = {
   run: (context) => {
     const [name = 'list'] = context.args
     const verb = Object.hasOwn(verbs, name) ? verbs[name] : undefined
-    if (verb === undefined)
-      throw usage(`journeys has no verb ${name}; it has ${Object.keys(verbs).join(', ')}`)
+    if (verb === undefined) throw usage(`journeys has no verb ${name}; it has ${Object.keys(verbs).join(', ')}`)
     return withDatabase(context, (db) => verb(new Journeys(db, {}), context))
   },
 }
@@ -101,8 +100,7 @@ async function show(journeys: Journeys, context: Context): Promise<number> {
   const { terminal } = context
   const id = idOf(context, 'show')
   const journey = await journeys.show(id)
-  if (journey === undefined)
-    throw new HermodError('HMD_JOURNEY_UNKNOWN', `there is no journey ${id}`)
+  if (journey === undefined) throw new HermodError('HMD_JOURNEY_UNKNOWN', `there is no journey ${id}`)
   if (terminal.json) {
     terminal.document(journey)
     return 0
@@ -129,11 +127,7 @@ function textFor(value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-function oneOf<T extends string>(
-  known: readonly T[],
-  given: string | undefined,
-  name: string,
-): T | undefined {
+function oneOf<T extends string>(known: readonly T[], given: string | undefined, name: string): T | undefined {
   if (given === undefined || known.includes(given as T)) return given as T | undefined
   throw usage(`--${name} must be one of ${known.join(', ')} (got ${JSON.stringify(given)})`)
 }

@@ -29,9 +29,7 @@ export const command: Command = {
   },
   async run(context) {
     if (flagOf(context, 'sql')) return printSql(context)
-    return withDatabase(context, (db) =>
-      flagOf(context, 'dry-run') ? dryRun(db, context) : apply(db, context),
-    )
+    return withDatabase(context, (db) => (flagOf(context, 'dry-run') ? dryRun(db, context) : apply(db, context)))
   },
 }
 

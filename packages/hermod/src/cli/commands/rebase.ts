@@ -42,11 +42,9 @@ export const command: Command = {
       const waitMs = numberOf(context, 'wait-ms')
       const reason = textOf(context, 'reason')
       const result = await rebase(db, {
-        ...{
-          rolledBack,
-          acceptMissing: flagOf(context, 'accept-missing'),
-          actor: actorOf(context),
-        },
+        rolledBack,
+        acceptMissing: flagOf(context, 'accept-missing'),
+        actor: actorOf(context),
         ...(waitMs !== undefined && { waitMs }),
         ...(reason !== undefined && { reason }),
       })

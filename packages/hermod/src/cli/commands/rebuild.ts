@@ -3,15 +3,7 @@ import type { RebuildResult } from '../../journeys/rebuild.ts'
 import type { Outbox } from '../../outbox.ts'
 import { type Command, type Context, flagOf, textOf, usage } from '../command.ts'
 import { durationMs } from '../follow-journey.ts'
-import {
-  decisionOf,
-  follow,
-  journeyOptions,
-  started,
-  waitOptions,
-  waits,
-  withIndex,
-} from '../journey-command.ts'
+import { decisionOf, follow, journeyOptions, started, waitOptions, waits, withIndex } from '../journey-command.ts'
 
 export const command: Command = {
   name: 'rebuild',
@@ -27,7 +19,8 @@ export const command: Command = {
     ...journeyOptions,
     rollback: { type: 'boolean', says: 'back to the generation that was live before' },
     keep: {
-      ...{ type: 'string', value: 'TIME' },
+      type: 'string',
+      value: 'TIME',
       says: 'how long the former generation is kept: 90s, 30m, 1h, 2d; as declared (1h) when left out',
     },
     'dry-run': { type: 'boolean', says: 'only say what would be done' },

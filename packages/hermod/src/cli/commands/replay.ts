@@ -4,22 +4,14 @@ import type { ReplayDryRun } from '../../journeys/replay.ts'
 import type { ReplayFilter } from '../../journeys/replay-options.ts'
 import { type Command, type Context, flagOf, numberOf, textOf, usage } from '../command.ts'
 import { type Connected, withDatabase } from '../connect.ts'
-import {
-  decisionOf,
-  follow,
-  journeyOptions,
-  started,
-  waitOptions,
-  waits,
-} from '../journey-command.ts'
+import { decisionOf, follow, journeyOptions, started, waitOptions, waits } from '../journey-command.ts'
 
 const { config: _, ...decisionOptions } = journeyOptions
 
 export const command: Command = {
   name: 'replay',
   summary: 'send events again, to one subscription',
-  usage:
-    'hermod replay SUBSCRIPTION (--from-position N | --since TIME) [--dry-run] [--wait | --no-wait]',
+  usage: 'hermod replay SUBSCRIPTION (--from-position N | --since TIME) [--dry-run] [--wait | --no-wait]',
   examples: [
     'hermod replay search --since 2026-01-31T08:00:00Z --dry-run',
     'hermod replay search --from-position 4711 --rate 500 --wait',
@@ -35,7 +27,8 @@ export const command: Command = {
     aggregate: { type: 'string', value: 'TYPE/ID', says: 'only of one document' },
     rate: { type: 'string', value: 'N', says: 'at most so many events a second' },
     confirm: {
-      ...{ type: 'string', value: 'NAME' },
+      type: 'string',
+      value: 'NAME',
       says: 'the subscription again: needed for mail and whatever else tracks every effect',
     },
     ...decisionOptions,
@@ -73,9 +66,7 @@ async function replay(db: Connected, context: Context): Promise<number> {
   if (!waits(context)) return started(context, journey)
   const { journey: ended, code } = await follow(context, { journeys }, journey, { here: false })
   if (terminal.json) terminal.document(ended)
-  else
-    for (const [name, value] of Object.entries(ended.result ?? {}))
-      terminal.data(`${name}\t${value}`)
+  else for (const [name, value] of Object.entries(ended.result ?? {})) terminal.data(`${name}\t${value}`)
   return code
 }
 
@@ -91,8 +82,7 @@ function filterOf(context: Context): ReplayFilter {
   const list = (name: string) => textOf(context, name)?.split(',')
   const document = textOf(context, 'aggregate')
   const at = document?.indexOf('/') ?? 0
-  if (document !== undefined && at < 1)
-    throw usage(`--aggregate must be TYPE/ID (got ${JSON.stringify(document)})`)
+  if (document !== undefined && at < 1) throw usage(`--aggregate must be TYPE/ID (got ${JSON.stringify(document)})`)
   const given = {
     from: textOf(context, 'from-position'),
     since: textOf(context, 'since'),

@@ -11,9 +11,7 @@ export const command: Command = {
   summary: 'is something broken that I need to act on?',
   usage: 'hermod status [--json]',
   examples: ['hermod status', 'hermod status --json', 'hermod status --quiet || page-somebody'],
-  notes: [
-    'Exits 0 when all is well, 1 when a person should act. – means: could not be counted in time.',
-  ],
+  notes: ['Exits 0 when all is well, 1 when a person should act. – means: could not be counted in time.'],
   run: (context) =>
     withDatabase(context, async (db) => {
       await assertMigrated(db)
@@ -72,13 +70,9 @@ function needsOf({ name, health, dead, unknown }: SubscriptionStats): Need[] {
 function print(found: Stats, needs: readonly Need[], terminal: Terminal): void {
   const { subscriptions, workers, head } = found
   const good =
-    subscriptions.length === 0
-      ? 'No subscription yet'
-      : `All ${subscriptions.length} subscriptions are keeping up`
+    subscriptions.length === 0 ? 'No subscription yet' : `All ${subscriptions.length} subscriptions are keeping up`
   terminal.data(
-    needs.length === 0
-      ? terminal.paint('green', `${good}.`)
-      : terminal.paint('red', needsYou(needs.length)),
+    needs.length === 0 ? terminal.paint('green', `${good}.`) : terminal.paint('red', needsYou(needs.length)),
   )
   for (const { says, next } of needs) terminal.data(`  ${says}\n    ${terminal.paint('dim', next)}`)
   if (subscriptions.length > 0) {

@@ -77,43 +77,29 @@ export class AlgoliaSearch implements contract.SearchEngine {
     this.#tombstonesMs = options.tombstonesMs
     this.generationsMs = options.knownMs
     this.capabilities = Object.freeze({
-      ...{ itemsMax, bytesMax, perItemResult: false, asynchronous: true, externalVersion: true },
+      itemsMax,
+      bytesMax,
+      perItemResult: false,
+      asynchronous: true,
+      externalVersion: true,
     })
   }
 
   ensureIndex(index: string, given: IndexDefinition, call: contract.Call = {}) {
     const definition = checkDefinition(index, given)
-    return this.#told(`algolia index ${index}`, () =>
-      this.#generations.ensure(index, definition, call),
-    )
+    return this.#told(`algolia index ${index}`, () => this.#generations.ensure(index, definition, call))
   }
 
-  upsert(
-    index: string,
-    documents: readonly contract.Upsert[],
-    options?: contract.Write,
-  ): Promise<readonly Outcome[]>
-  upsert(
-    index: string,
-    documents: readonly contract.Upsert[],
-    options: contract.ParkingWrite,
-  ): contract.MaybeParked
+  upsert(index: string, documents: readonly contract.Upsert[], options?: contract.Write): Promise<readonly Outcome[]>
+  upsert(index: string, documents: readonly contract.Upsert[], options: contract.ParkingWrite): contract.MaybeParked
   upsert(index: string, documents: readonly contract.Upsert[], options: contract.Write = {}) {
     const entriesFor = ({ definition }: AlgoliaGeneration) =>
       documents.map((one) => upsertEntry(definition, one, this.#recordBytesMax))
     return this.#write(index, documents.length, entriesFor, options)
   }
 
-  delete(
-    index: string,
-    documents: readonly contract.Deletion[],
-    options?: contract.Write,
-  ): Promise<readonly Outcome[]>
-  delete(
-    index: string,
-    documents: readonly contract.Deletion[],
-    options: contract.ParkingWrite,
-  ): contract.MaybeParked
+  delete(index: string, documents: readonly contract.Deletion[], options?: contract.Write): Promise<readonly Outcome[]>
+  delete(index: string, documents: readonly contract.Deletion[], options: contract.ParkingWrite): contract.MaybeParked
   delete(index: string, documents: readonly contract.Deletion[], options: contract.Write = {}) {
     const nowMs = Date.now()
     const entries = documents.map((one) => deletionEntry(one, nowMs, this.#recordBytesMax))
@@ -159,8 +145,10 @@ export class AlgoliaSearch implements contract.SearchEngine {
       const params =
         after === undefined
           ? {
-              ...{ query: '', facetFilters: [`keys:${liveKey}`] },
-              ...{ attributesToRetrieve: ['version', 'hash'], hitsPerPage: Math.min(limit, 1_000) },
+              query: '',
+              facetFilters: [`keys:${liveKey}`],
+              attributesToRetrieve: ['version', 'hash'],
+              hitsPerPage: Math.min(limit, 1_000),
             }
           : { cursor: after }
       const { hits, cursor } = await this.#api.browse(indexName, params, call)
@@ -218,10 +206,7 @@ export class AlgoliaSearch implements contract.SearchEngine {
     }
   }
 
-  async #changing(
-    index: string,
-    work: () => Promise<AlgoliaGeneration>,
-  ): Promise<contract.Generation> {
+  async #changing(index: string, work: () => Promise<AlgoliaGeneration>): Promise<contract.Generation> {
     checkIndexName(index)
     return this.#told(`algolia index ${index}`, async () => told(await work()))
   }
@@ -253,9 +238,7 @@ export class AlgoliaSearch implements contract.SearchEngine {
       const all = await this.#generations.list(index, call)
       const first = pick(all, index, generation)
       const to = generation === undefined ? [first, ...all.filter((one) => one !== first)] : [first]
-      const sent = await Promise.all(
-        to.map((one) => send(this.#api, one.indexName, entriesFor(one), call)),
-      )
+      const sent = await Promise.all(to.map((one) => send(this.#api, one.indexName, entriesFor(one), call)))
       await after?.(to)
       return await this.#settle(sent, park, call)
     } catch (error) {
@@ -265,16 +248,10 @@ export class AlgoliaSearch implements contract.SearchEngine {
   }
 
   /** Parked only as a whole: what failed already is told at once. */
-  async #settle(
-    sent: readonly Sent[],
-    park: boolean,
-    call: contract.Call,
-  ): Promise<readonly Outcome[] | Parked> {
+  async #settle(sent: readonly Sent[], park: boolean, call: contract.Call): Promise<readonly Outcome[] | Parked> {
     const tasks = sent.flatMap((one) => one.tasks)
     const outcomes = worstOf(sent.map(published))
-    const failed = outcomes.some(
-      ({ outcome }) => outcome !== 'delivered' && outcome !== 'superseded',
-    )
+    const failed = outcomes.some(({ outcome }) => outcome !== 'delivered' && outcome !== 'superseded')
     const handle = park && !failed && tasks.length > 0 ? handleOf(tasks) : undefined
     if (handle !== undefined) return { parked: handle }
     await waitForTasks(this.#api, tasks, call)

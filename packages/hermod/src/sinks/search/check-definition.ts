@@ -75,12 +75,7 @@ function resolveField(name: string, field: FieldDefinition, problems: Problem[])
   return Object.freeze({ name, kind: field?.kind, weight, facet, displayed })
 }
 
-function refuseUnknown(
-  field: FieldDefinition,
-  at: string,
-  known: readonly string[],
-  problems: Problem[],
-): void {
+function refuseUnknown(field: FieldDefinition, at: string, known: readonly string[], problems: Problem[]): void {
   for (const key of Object.keys(field)) {
     if (known.includes(key)) continue
     const says = `is not an option of a ${field.kind} field${didYouMean(key, known)}`

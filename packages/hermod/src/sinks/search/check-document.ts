@@ -37,9 +37,7 @@ export function readDocument(
 export function idProblem(id: string): string | undefined {
   if (typeof id !== 'string' || id === '') return 'the id is empty'
   if (Buffer.byteLength(id) > idBytesMax) return `the id has more than ${idBytesMax} bytes`
-  return /[\0\p{Surrogate}]/u.test(id)
-    ? 'the id holds a character that cannot be stored'
-    : undefined
+  return /[\0\p{Surrogate}]/u.test(id) ? 'the id holds a character that cannot be stored' : undefined
 }
 
 /** Absent and null are fine everywhere. */

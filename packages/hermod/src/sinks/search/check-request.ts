@@ -37,11 +37,7 @@ const limitMax = 1_000
 const countMaxMax = 1_000_000
 const valuesMax = 10_000
 
-export function checkRequest(
-  index: string,
-  definition: ResolvedDefinition,
-  given: SearchRequest,
-): ResolvedRequest {
+export function checkRequest(index: string, definition: ResolvedDefinition, given: SearchRequest): ResolvedRequest {
   const problems: Problem[] = []
   const fields = new Map(definition.fields.map((field) => [field.name, field]))
   const reader = new Reader(fields, problems)
@@ -62,7 +58,9 @@ export function checkRequest(
     offset: reader.integer(given.offset, 'offset', { min: 0, max: offsetMax, fallback: 0 }),
     limit: reader.integer(given.limit, 'limit', { min: 0, max: limitMax, fallback: 20 }),
     countMax: reader.integer(given.countMax, 'countMax', {
-      ...{ min: 1, max: countMaxMax, fallback: 10_000 },
+      min: 1,
+      max: countMaxMax,
+      fallback: 10_000,
     }),
   }
   refuse(`search in ${index}`, problems)

@@ -4,10 +4,7 @@ import type { ResolvedDefinition } from './check-definition.ts'
 /** `displayed`: only what comes back with the hits; no document has to be touched. */
 export type DefinitionChange = 'none' | 'displayed' | 'rebuild'
 
-export function compareDefinitions(
-  was: ResolvedDefinition,
-  now: ResolvedDefinition,
-): DefinitionChange {
+export function compareDefinitions(was: ResolvedDefinition, now: ResolvedDefinition): DefinitionChange {
   if (same(was, now)) return 'none'
   return same(undisplayed(was), undisplayed(now)) ? 'displayed' : 'rebuild'
 }

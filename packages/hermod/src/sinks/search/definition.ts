@@ -6,13 +6,7 @@
 /** 4 counts most: titles. Engines that know only an order use it as the order. */
 export type Weight = 1 | 2 | 3 | 4
 
-export type FieldDefinition =
-  | TextField
-  | IdentifierField
-  | KeywordField
-  | NumberField
-  | DateField
-  | StoredField
+export type FieldDefinition = TextField | IdentifierField | KeywordField | NumberField | DateField | StoredField
 
 interface Displayed {
   /** Comes back with the hits; true when left out. */

@@ -27,11 +27,7 @@ export interface SearchEngine {
   upsert(index: string, documents: readonly Upsert[], options?: Write): Promise<readonly Outcome[]>
   /** Deleting what is not there is delivered. A late upsert of an older version stays out. */
   delete(index: string, documents: readonly Deletion[], options: ParkingWrite): MaybeParked
-  delete(
-    index: string,
-    documents: readonly Deletion[],
-    options?: Write,
-  ): Promise<readonly Outcome[]>
+  delete(index: string, documents: readonly Deletion[], options?: Write): Promise<readonly Outcome[]>
   /**
    * What became of parked writes, one answer per handle in the order given: one outcome for
    * everything the handle covers (`split` = send it again in halves); undefined = still at work.

@@ -45,11 +45,7 @@ export class KnownGenerations<G extends Generation> {
 }
 
 /** The generation asked for, or the live one. */
-export function pick<G extends Generation>(
-  generations: readonly G[],
-  index: string,
-  id: string | undefined,
-): G {
+export function pick<G extends Generation>(generations: readonly G[], index: string, id: string | undefined): G {
   const found = generations.find((one) => (id === undefined ? one.state === 'live' : one.id === id))
   if (found !== undefined) return found
   const what = id === undefined ? `index ${index}` : `generation ${id} of index ${index}`

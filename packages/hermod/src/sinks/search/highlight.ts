@@ -42,13 +42,15 @@ export function highlight(text: string, found: (spelling: string) => boolean): H
 
 /** Safe in HTML: everything is escaped, then `<mark>` is put around what was found. */
 export function markedHtml(parts: readonly HighlightPart[]): string {
-  return parts
-    .map(({ text, marked }) => (marked ? `<mark>${escaped(text)}</mark>` : escaped(text)))
-    .join('')
+  return parts.map(({ text, marked }) => (marked ? `<mark>${escaped(text)}</mark>` : escaped(text))).join('')
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {
-  ...{ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' },
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
 }
 
 function escaped(text: string): string {

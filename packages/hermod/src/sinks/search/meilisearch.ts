@@ -13,13 +13,7 @@ import type * as contract from './engine.ts'
 import { told } from './generations.ts'
 import { type MeilisearchApi, MeilisearchError, meilisearchOverHttp } from './meilisearch/api.ts'
 import { displayed, idOf, primaryKeyOf, versionOf } from './meilisearch/document.ts'
-import {
-  isMissing,
-  type MeilisearchGeneration,
-  type Picture,
-  pick,
-  Registry,
-} from './meilisearch/generations.ts'
+import { isMissing, type MeilisearchGeneration, type Picture, pick, Registry } from './meilisearch/generations.ts'
 import { outcomeOfMeilisearch } from './meilisearch/outcomes.ts'
 import { PendingVersions } from './meilisearch/pending.ts'
 import { scanIn } from './meilisearch/scan.ts'
@@ -54,9 +48,7 @@ const optionSpec = {
   url: httpUrl(),
   key: optional(secret()),
   prefix: optional(
-    text((value) =>
-      PREFIX.test(String(value)) ? undefined : 'must be letters, digits, _ and -, at most 40',
-    ),
+    text((value) => (PREFIX.test(String(value)) ? undefined : 'must be letters, digits, _ and -, at most 40')),
   ),
   timeoutMs: integer({ min: 100, max: 10 * minute, default: 30_000 }),
   taskMs: integer({ min: 100, default: 10 * minute }),
@@ -82,7 +74,10 @@ interface Known {
 export class Meilisearch implements contract.SearchEngine {
   readonly name = 'meilisearch'
   readonly capabilities: Partial<Capabilities> = Object.freeze({
-    ...{ itemsMax: 2_000, bytesMax: 16 * 1024 * 1024, perItemResult: false, asynchronous: true },
+    itemsMax: 2_000,
+    bytesMax: 16 * 1024 * 1024,
+    perItemResult: false,
+    asynchronous: true,
   })
   readonly generationsMs = generationsMs
   readonly #api: MeilisearchApi
@@ -121,40 +116,16 @@ export class Meilisearch implements contract.SearchEngine {
     }
   }
 
-  upsert(
-    index: string,
-    documents: readonly contract.Upsert[],
-    options: contract.ParkingWrite,
-  ): contract.MaybeParked
-  upsert(
-    index: string,
-    documents: readonly contract.Upsert[],
-    options?: contract.Write,
-  ): Promise<readonly Outcome[]>
+  upsert(index: string, documents: readonly contract.Upsert[], options: contract.ParkingWrite): contract.MaybeParked
+  upsert(index: string, documents: readonly contract.Upsert[], options?: contract.Write): Promise<readonly Outcome[]>
   upsert(index: string, documents: readonly contract.Upsert[], options: WriteOptions = {}): never {
-    return this.#write(index, documents.length, options, (to) =>
-      this.#writer.upsert(to, documents, options),
-    ) as never
+    return this.#write(index, documents.length, options, (to) => this.#writer.upsert(to, documents, options)) as never
   }
 
-  delete(
-    index: string,
-    documents: readonly contract.Deletion[],
-    options: contract.ParkingWrite,
-  ): contract.MaybeParked
-  delete(
-    index: string,
-    documents: readonly contract.Deletion[],
-    options?: contract.Write,
-  ): Promise<readonly Outcome[]>
-  delete(
-    index: string,
-    documents: readonly contract.Deletion[],
-    options: WriteOptions = {},
-  ): never {
-    return this.#write(index, documents.length, options, (to) =>
-      this.#writer.delete(to, documents, options),
-    ) as never
+  delete(index: string, documents: readonly contract.Deletion[], options: contract.ParkingWrite): contract.MaybeParked
+  delete(index: string, documents: readonly contract.Deletion[], options?: contract.Write): Promise<readonly Outcome[]>
+  delete(index: string, documents: readonly contract.Deletion[], options: WriteOptions = {}): never {
+    return this.#write(index, documents.length, options, (to) => this.#writer.delete(to, documents, options)) as never
   }
 
   poll(handles: readonly string[], call: contract.Call = {}) {
@@ -264,8 +235,7 @@ export class Meilisearch implements contract.SearchEngine {
     checkIndexName(index)
     signal?.throwIfAborted()
     const call = signal === undefined ? {} : { signal }
-    const look = async () =>
-      work(pick((await this.#picture(index)).generations, index, generation), call)
+    const look = async () => work(pick((await this.#picture(index)).generations, index, generation), call)
     try {
       return await look()
     } catch (error) {

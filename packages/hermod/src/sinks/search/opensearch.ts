@@ -3,16 +3,7 @@
  * of a document, so the server itself refuses whatever is older; an index is a set of generations
  * behind aliases.
  */
-import {
-  checkOptions,
-  flag,
-  integer,
-  optional,
-  type Problem,
-  refuse,
-  secret,
-  text,
-} from '../../check-options.ts'
+import { checkOptions, flag, integer, optional, type Problem, refuse, secret, text } from '../../check-options.ts'
 import { HttpError, httpUrl } from '../http.ts'
 import type { Capabilities, Outcome } from '../sink.ts'
 import { checkDefinition, checkIndexName } from './check-definition.ts'
@@ -31,13 +22,7 @@ import {
 import { type IndexSettings, reserved } from './opensearch/mapping.ts'
 import { outcomeOfFailure } from './opensearch/outcomes.ts'
 import { searchIn, storedOf } from './opensearch/search.ts'
-import {
-  type Bulk,
-  bulkOfDeletions,
-  bulkOfUpserts,
-  type Written,
-  writeTo,
-} from './opensearch/write.ts'
+import { type Bulk, bulkOfDeletions, bulkOfUpserts, type Written, writeTo } from './opensearch/write.ts'
 import type { SearchRequest, SearchResult } from './request.ts'
 import { worstOf } from './worst-outcome.ts'
 
@@ -85,10 +70,7 @@ export function opensearch(given: OpenSearchOptions): OpenSearch {
   const key = apiKey === undefined ? undefined : `ApiKey ${apiKey}`
   const authorization = login ?? key ?? (bearer === undefined ? undefined : `Bearer ${bearer}`)
   const secrets = [password, apiKey, bearer, basic].filter((one) => one !== undefined)
-  return new OpenSearch(
-    new OpenSearchHttp({ url, timeoutMs, gzip, authorization, secrets }),
-    options,
-  )
+  return new OpenSearch(new OpenSearchHttp({ url, timeoutMs, gzip, authorization, secrets }), options)
 }
 
 type Login = { readonly [K in 'username' | 'password' | 'apiKey' | 'bearer']: string | undefined }
@@ -106,7 +88,9 @@ function authProblems({ username, password, apiKey, bearer }: Login): Problem[] 
 export class OpenSearch implements contract.SearchEngine {
   readonly name = 'opensearch'
   readonly capabilities: Partial<Capabilities> = Object.freeze({
-    ...{ itemsMax: 2_000, bytesMax: 8 * 1024 * 1024, perItemResult: true },
+    itemsMax: 2_000,
+    bytesMax: 8 * 1024 * 1024,
+    perItemResult: true,
     externalVersion: true,
   })
   readonly generationsMs = generationsMs
@@ -139,11 +123,7 @@ export class OpenSearch implements contract.SearchEngine {
   }
 
   /** Of the newest, whether it can be found by searching already or not. */
-  get(
-    index: string,
-    id: string,
-    options: contract.Read = {},
-  ): Promise<contract.StoredDocument | undefined> {
+  get(index: string, id: string, options: contract.Read = {}): Promise<contract.StoredDocument | undefined> {
     return this.#reading(index, options, async ({ alias, definition }) => {
       const source = await this.#api.source(alias, id, options)
       if (source === undefined) return undefined
@@ -163,10 +143,7 @@ export class OpenSearch implements contract.SearchEngine {
   }
 
   /** In key order; the cursor is the last id. The content is hashed as it is stored. */
-  scan(
-    index: string,
-    { after, limit = 1_000, ...options }: contract.ScanPage = {},
-  ): Promise<contract.ScannedPage> {
+  scan(index: string, { after, limit = 1_000, ...options }: contract.ScanPage = {}): Promise<contract.ScannedPage> {
     return this.#reading(index, options, async ({ alias }) => {
       if (after === undefined) await this.#show(alias, options)
       const { hits, size } = await this.#page(alias, { after, size: limit }, options)
@@ -186,7 +163,9 @@ export class OpenSearch implements contract.SearchEngine {
     call: ApiCall,
   ): Promise<Found & { readonly size: number }> {
     const body = {
-      ...{ size, track_total_hits: false, sort: [{ [reserved.id]: 'asc' }] },
+      size,
+      track_total_hits: false,
+      sort: [{ [reserved.id]: 'asc' }],
       ...(after !== undefined && { search_after: [after] }),
     }
     try {
@@ -264,11 +243,7 @@ export class OpenSearch implements contract.SearchEngine {
    * Every generation hears every write, so that a new one misses nothing and an old one can return.
    * One that was dropped since they were listed has no say, and those that came instead are written.
    */
-  async #writeAll(
-    index: string,
-    bulk: Bulk,
-    { generation, signal }: contract.Write,
-  ): Promise<(readonly Outcome[])[]> {
+  async #writeAll(index: string, bulk: Bulk, { generation, signal }: contract.Write): Promise<(readonly Outcome[])[]> {
     const call = { signal }
     const written = new Map<string, Written>()
     let all = await this.#generations.list(index, call)

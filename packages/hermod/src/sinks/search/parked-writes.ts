@@ -32,11 +32,7 @@ export async function pollHandles(
 }
 
 /** For a call that cannot be parked as a whole: it waits as long as it may. */
-export async function waitFor(
-  engine: SearchEngine,
-  { parked }: Parked,
-  call: Call,
-): Promise<Outcome> {
+export async function waitFor(engine: SearchEngine, { parked }: Parked, call: Call): Promise<Outcome> {
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
     const [outcome] = (await engine.poll?.([parked], call)) ?? []
     if (outcome !== undefined) return outcome

@@ -3,15 +3,7 @@
  * Asynchronous, retried and replayable like any other; an older version never wins.
  */
 import pg from 'pg'
-import {
-  checkOptions,
-  having,
-  integer,
-  optional,
-  refuse,
-  secret,
-  text,
-} from '../../check-options.ts'
+import { checkOptions, having, integer, optional, refuse, secret, text } from '../../check-options.ts'
 import type { Database } from '../../database.ts'
 import type { Capabilities, Outcome } from '../sink.ts'
 import { checkDefinition, checkIndexName } from './check-definition.ts'
@@ -51,9 +43,7 @@ const listedMs = 500
 const optionSpec = {
   pool: optional(having<Database>(['connect', 'query'], 'must be a pool of pg')),
   connectionString: optional(secret()),
-  schema: optional(
-    text((value) => (NAME.test(String(value)) ? undefined : 'must be a lower-case name')),
-  ),
+  schema: optional(text((value) => (NAME.test(String(value)) ? undefined : 'must be a lower-case name'))),
   connectionsMax: integer({ min: 1, max: 100, default: 5 }),
   tombstonesMs: integer({ min: 60_000, default: 7 * 86_400_000 }),
 }
@@ -65,7 +55,9 @@ export function postgresSearch(options: PostgresSearchOptions): PostgresSearch {
 export class PostgresSearch implements contract.SearchEngine {
   readonly name = 'postgres'
   readonly capabilities: Partial<Capabilities> = Object.freeze({
-    ...{ itemsMax: 1_000, bytesMax: 8 * 1024 * 1024, perItemResult: true },
+    itemsMax: 1_000,
+    bytesMax: 8 * 1024 * 1024,
+    perItemResult: true,
     externalVersion: true,
   })
   readonly #db: Database
@@ -179,19 +171,13 @@ export class PostgresSearch implements contract.SearchEngine {
         await session.rows(`vacuum (analyze) ${made.table}`)
         await session.rows(`vacuum (analyze) ${made.wordTable}`)
       }
-      return told(
-        await this.#changing(index, () => generations.swapGeneration(session, this.#schema, index)),
-      )
+      return told(await this.#changing(index, () => generations.swapGeneration(session, this.#schema, index)))
     })
   }
 
   rollBackGeneration(index: string, { signal }: contract.Call = {}) {
     return this.#on(signal, async (session) =>
-      told(
-        await this.#changing(index, () =>
-          generations.rollBackGeneration(session, this.#schema, index),
-        ),
-      ),
+      told(await this.#changing(index, () => generations.rollBackGeneration(session, this.#schema, index))),
     )
   }
 
@@ -318,7 +304,9 @@ function ownPool({
   readonly connectionsMax: number
 }): pg.Pool {
   const pool = new pg.Pool({
-    ...{ connectionString, max: connectionsMax, connectionTimeoutMillis: 5_000 },
+    connectionString,
+    max: connectionsMax,
+    connectionTimeoutMillis: 5_000,
     application_name: 'hermod-search',
   })
   // An idle connection that breaks is replaced when one is needed.

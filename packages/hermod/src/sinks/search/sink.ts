@@ -4,16 +4,7 @@
  */
 import { callable, checkOptions, optional, text } from '../../check-options.ts'
 import type { OutboxEvent } from '../../event.ts'
-import {
-  delivered,
-  isParked,
-  type Outcome,
-  type Parked,
-  rejected,
-  retry,
-  type Sink,
-  superseded,
-} from '../sink.ts'
+import { delivered, isParked, type Outcome, type Parked, rejected, retry, type Sink, superseded } from '../sink.ts'
 import { checkIndexName } from './check-definition.ts'
 import type { Deletion, ParkingWrite, SearchEngine, Upsert } from './engine.ts'
 import { isGood, joinHandles, pollHandles, waitFor } from './parked-writes.ts'
@@ -54,8 +45,7 @@ export function searchSink(engine: SearchEngine, given: SearchSinkOptions): Sear
     get tables() {
       return engine.tables ?? []
     },
-    deliver: (events, { signal }) =>
-      promptly(new Delivery(engine, options, signal).run(events), signal),
+    deliver: (events, { signal }) => promptly(new Delivery(engine, options, signal).run(events), signal),
     ...(engine.poll !== undefined && {
       poll: (handles: readonly string[], { signal }: { readonly signal: AbortSignal }) =>
         pollHandles(engine, handles, { signal }),
@@ -193,10 +183,7 @@ class Delivery {
   }
 
   /** What was parked beside something that was not is waited for. */
-  async #outcomesOf(
-    result: readonly Outcome[] | Parked,
-    count: number,
-  ): Promise<readonly Outcome[]> {
+  async #outcomesOf(result: readonly Outcome[] | Parked, count: number): Promise<readonly Outcome[]> {
     if (!isParked(result)) return result
     const outcome = await waitFor(this.#engine, result, { signal: this.#signal })
     const many = outcome.outcome === 'rejected' && count > 1

@@ -46,7 +46,9 @@ export function typesense(options: TypesenseOptions): TypesenseSearch {
 export class TypesenseSearch implements contract.SearchEngine {
   readonly name = 'typesense'
   readonly capabilities: Partial<Capabilities> = Object.freeze({
-    ...{ itemsMax: sizeMax, bytesMax: 16 * 1024 * 1024, perItemResult: true },
+    itemsMax: sizeMax,
+    bytesMax: 16 * 1024 * 1024,
+    perItemResult: true,
     externalVersion: false,
   })
   readonly generationsMs = generationsMs
@@ -81,9 +83,7 @@ export class TypesenseSearch implements contract.SearchEngine {
   }
 
   search(index: string, request: SearchRequest = {}): Promise<SearchResult> {
-    return this.#reading(index, request, (generation) =>
-      searchIn(this.#api, index, generation, request),
-    )
+    return this.#reading(index, request, (generation) => searchIn(this.#api, index, generation, request))
   }
 
   get(index: string, id: string, options: contract.Read = {}) {

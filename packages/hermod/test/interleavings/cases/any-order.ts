@@ -62,8 +62,7 @@ async function play({ db, engine }: Env, seed: number): Promise<void> {
   await db.query(`create table doc (id text primary key, v int not null default 0);
                   insert into doc (id) select 'd' || n from generate_series(0, 5) n`)
   const all: Writer[] = []
-  for (let n = 0; n < writers; n++)
-    all.push({ tx: await session(db, `writer ${n}`), open: false, saved: false })
+  for (let n = 0; n < writers; n++) all.push({ tx: await session(db, `writer ${n}`), open: false, saved: false })
   const stepper = await session(db, 'stepper')
   const steps = async () => stepper.run('select from outbox.sequence($1)', [1 + random(4)])
   for (let n = 0; n < actions; n++) {

@@ -53,9 +53,7 @@ export const emptyWindowRescan = defineCase('empty-window-rescan', async ({ db, 
   await clock.advance(1_500)
   await poll()
   const later = [await poll(), await poll(), await poll()]
-  expect(Math.max(...later) * 3, `pages of idle polls: ${first}, later ${later}`).toBeLessThan(
-    first,
-  )
+  expect(Math.max(...later) * 3, `pages of idle polls: ${first}, later ${later}`).toBeLessThan(first)
   // An idle database: the snapshot is the same, nothing is read and nothing written.
   await stepper.begin()
   await step(stepper)

@@ -34,9 +34,7 @@ async function prepared(env: Env, meanwhile: () => Promise<void>): Promise<void>
 
 export const preparedCase = defineCase('prepared', (env) => prepared(env, async () => {}))
 
-export const preparedCrash = defineCase('prepared: across a crash in between', (env) =>
-  prepared(env, () => crash(env)),
-)
+export const preparedCrash = defineCase('prepared: across a crash in between', (env) => prepared(env, () => crash(env)))
 
 /** WAL is written at leisure here: what a step has told must not depend on it. */
 export const stepThenCrash = defineCase('step-then-crash', async (env) => {
@@ -61,10 +59,8 @@ export const stepThenCrash = defineCase('step-then-crash', async (env) => {
 
 export const onStandby = defineCase('isolation: a step on a standby', async (env) => {
   const { db, engine } = env
-  const { sequence } =
-    await engine.load<typeof import('../../../src/flow/sequence.ts')>('flow/sequence.ts')
-  const { copyCluster } =
-    await engine.load<typeof import('../../../src/embedded/index.ts')>('embedded/index.ts')
+  const { sequence } = await engine.load<typeof import('../../../src/flow/sequence.ts')>('flow/sequence.ts')
+  const { copyCluster } = await engine.load<typeof import('../../../src/embedded/index.ts')>('embedded/index.ts')
   await emitAlone(await session(db, 'producer'), 'a')
   await db.postgres.stop()
   const standby = await copyCluster(db.postgres, { standby: { primaryUrl: db.postgres.url() } })

@@ -106,17 +106,13 @@ async function cutDuringCommit({ db, engine }: Env, cut: (writer: Session) => Pr
 
 export const commitUnknown = defineCase('commit-unknown', async (env) => {
   const rows = await cutDuringCommit(env, async (writer) => {
-    const { stream } = (writer.client as unknown as { connection: { stream: { destroy(): void } } })
-      .connection
+    const { stream } = (writer.client as unknown as { connection: { stream: { destroy(): void } } }).connection
     stream.destroy()
   })
   expect(rows, 'the script: the commit had been made').toBe(1)
 })
 
-export const commitUnknownRolledBack = defineCase(
-  'commit-unknown: the server gave it up',
-  async (env) => {
-    const rows = await cutDuringCommit(env, (writer) => writer.kill())
-    expect(rows, 'the script: the commit had not been made').toBe(0)
-  },
-)
+export const commitUnknownRolledBack = defineCase('commit-unknown: the server gave it up', async (env) => {
+  const rows = await cutDuringCommit(env, (writer) => writer.kill())
+  expect(rows, 'the script: the commit had not been made').toBe(0)
+})

@@ -104,8 +104,7 @@ export const deadHead = defineCase('dead-head', async (env) => {
   expect(versionsOf(sink, 'a'), 'followers of a dead letter').toEqual([2, 3])
   expect(await s.rows()).toEqual(['a@1 dead 2'])
   // An operator tries it again: refused, as newer state is outside; forced, that state follows it.
-  const { retry } =
-    await env.engine.load<typeof import('../../../src/desk/retry.ts')>('desk/retry.ts')
+  const { retry } = await env.engine.load<typeof import('../../../src/desk/retry.ts')>('desk/retry.ts')
   const by = { actor: 'ann', reason: 'repaired' }
   const refused = retry(s.db.pool as never, 'all', 1, by).catch((error) => error.code)
   expect(await refused, 'a retry that would undo newer state').toMatch(/^HMD_/)
@@ -122,8 +121,7 @@ export const deadHead = defineCase('dead-head', async (env) => {
 export const deadTwice = defineCase('dead-head: two dead letters', async (env) => {
   const s = await stage(env)
   const sink = env.engine.testing.memorySink({
-    answer: (event) =>
-      event.attempt === 1 && ['a@1', 'a@2'].includes(label(event)) ? s.say.rejected() : undefined,
+    answer: (event) => (event.attempt === 1 && ['a@1', 'a@2'].includes(label(event)) ? s.say.rejected() : undefined),
   })
   const outbox = s.outbox(sink)
   await s.change('a')
@@ -131,9 +129,7 @@ export const deadTwice = defineCase('dead-head: two dead letters', async (env) =
   await s.change('a', 'a')
   await outbox.runOnce(quiet)
   expect(await s.rows()).toEqual(['a@1 dead 1', 'a@2 dead 1'])
-  await s.db.query(
-    `update outbox.delivery set state = 'retrying', next_attempt_at = outbox.clock() where pos = 1`,
-  )
+  await s.db.query(`update outbox.delivery set state = 'retrying', next_attempt_at = outbox.clock() where pos = 1`)
   await outbox.runOnce(quiet)
   expect(versionsOf(sink, 'a').at(-1), 'the last state after the retry').toBe(3)
   expect(await s.rows(), 'the other dead letter stays').toEqual(['a@2 dead 1'])
@@ -147,9 +143,7 @@ export const deadHolds = defineCase('dead-head: followers stay held by policy', 
     const sink = env.engine.testing.memorySink({
       capabilities: { keepsOrder: false },
       answer: (event) =>
-        broken && event.aggregateId === name && label(event).endsWith('@1')
-          ? s.say.rejected()
-          : undefined,
+        broken && event.aggregateId === name && label(event).endsWith('@1') ? s.say.rejected() : undefined,
     })
     const outbox = s.outbox(sink, {
       name,
@@ -167,10 +161,7 @@ export const deadHolds = defineCase('dead-head: followers stay held by policy', 
       [name],
     )
     await outbox.runOnce(quiet)
-    expect(
-      versionsOf(sink, name).at(-1),
-      `the newest state after a held dead letter, ${coalesce}`,
-    ).toBe(3)
+    expect(versionsOf(sink, name).at(-1), `the newest state after a held dead letter, ${coalesce}`).toBe(3)
     expect(await s.rows(name)).toEqual([])
   }
 })
@@ -217,43 +208,37 @@ export const coalesceReplacesRetry = defineCase('coalesce-replaces-retry', async
 })
 
 /** A newer state closes a dead letter, also when it was read before the letter was written. */
-export const coalesceClosesDead = defineCase(
-  'coalesce-replaces-retry: closes a dead letter',
-  async (env) => {
-    const s = await stage(env)
-    const sink = env.engine.testing.memorySink({
-      answer: (event) => (label(event) === 'a@1' ? s.say.rejected() : undefined),
-    })
-    await s.change('a')
-    await s.change('b')
-    await s.change('a')
-    const outbox = s.outbox(sink, {
-      subscription: { coalesce: 'latest', lanes: 1, batch: { count: 1 } },
-    })
-    await outbox.runOnce(quiet)
-    expect(labels(sink)).toEqual(['b@1', 'a@2'])
-    expect(await s.rows(), 'a dead letter with a newer state outside').toEqual([])
-  },
-)
+export const coalesceClosesDead = defineCase('coalesce-replaces-retry: closes a dead letter', async (env) => {
+  const s = await stage(env)
+  const sink = env.engine.testing.memorySink({
+    answer: (event) => (label(event) === 'a@1' ? s.say.rejected() : undefined),
+  })
+  await s.change('a')
+  await s.change('b')
+  await s.change('a')
+  const outbox = s.outbox(sink, {
+    subscription: { coalesce: 'latest', lanes: 1, batch: { count: 1 } },
+  })
+  await outbox.runOnce(quiet)
+  expect(labels(sink)).toEqual(['b@1', 'a@2'])
+  expect(await s.rows(), 'a dead letter with a newer state outside').toEqual([])
+})
 
-export const coalesceWithoutOrder = defineCase(
-  'coalesce-replaces-retry: without order',
-  async (env) => {
-    const s = await stage(env)
-    const fails = failing({ 'a@1': 1 })
-    const sink = env.engine.testing.memorySink({
-      answer: (event) => (fails(event) ? s.say.retry() : undefined),
-    })
-    const outbox = s.outbox(sink, { subscription: { coalesce: 'latest', order: 'none' } })
-    await s.change('a')
-    await outbox.runOnce(quiet)
-    await s.change('a')
-    await outbox.runOnce(quiet)
-    await s.clock.advance(1_100)
-    await outbox.runOnce(quiet)
-    expect(versionsOf(sink, 'a').at(-1), 'the last state').toBe(2)
-  },
-)
+export const coalesceWithoutOrder = defineCase('coalesce-replaces-retry: without order', async (env) => {
+  const s = await stage(env)
+  const fails = failing({ 'a@1': 1 })
+  const sink = env.engine.testing.memorySink({
+    answer: (event) => (fails(event) ? s.say.retry() : undefined),
+  })
+  const outbox = s.outbox(sink, { subscription: { coalesce: 'latest', order: 'none' } })
+  await s.change('a')
+  await outbox.runOnce(quiet)
+  await s.change('a')
+  await outbox.runOnce(quiet)
+  await s.clock.advance(1_100)
+  await outbox.runOnce(quiet)
+  expect(versionsOf(sink, 'a').at(-1), 'the last state').toBe(2)
+})
 
 export const poison = defineCase('poison', async (env) => {
   const s = await stage(env)
@@ -279,26 +264,23 @@ export const poison = defineCase('poison', async (env) => {
 })
 
 /** A policy changed while followers wait: whoever was held is sent under the new one. */
-export const policyRaised = defineCase(
-  'hold-one-aggregate: policy raised meanwhile',
-  async (env) => {
-    const s = await stage(env)
-    for (const raised of [{ order: 'none' }, { coalesce: 'latest' }] as const) {
-      const name = Object.keys(raised)[0] as string
-      let broken = true
-      const sink = env.engine.testing.memorySink({
-        answer: (event) => (broken && label(event) === `${name}@1` ? s.say.retry() : undefined),
-      })
-      await s.change(name, name, name)
-      await s.outbox(sink, { name }).runOnce(quiet)
-      expect(await s.rows(name)).toEqual([`${name}@1 retrying 1`])
-      broken = false
-      await s.clock.advance(1_100)
-      const outbox = s.outbox(sink, { name, subscription: { revision: 2, ...raised } })
-      await outbox.runOnce(quiet)
-      expect(versionsOf(sink, name).at(-1), `the newest of those held, ${name}`).toBe(3)
-      expect(await s.rows(name)).toEqual([])
-      await eventually(async () => (await s.open(name)) === 0)
-    }
-  },
-)
+export const policyRaised = defineCase('hold-one-aggregate: policy raised meanwhile', async (env) => {
+  const s = await stage(env)
+  for (const raised of [{ order: 'none' }, { coalesce: 'latest' }] as const) {
+    const name = Object.keys(raised)[0] as string
+    let broken = true
+    const sink = env.engine.testing.memorySink({
+      answer: (event) => (broken && label(event) === `${name}@1` ? s.say.retry() : undefined),
+    })
+    await s.change(name, name, name)
+    await s.outbox(sink, { name }).runOnce(quiet)
+    expect(await s.rows(name)).toEqual([`${name}@1 retrying 1`])
+    broken = false
+    await s.clock.advance(1_100)
+    const outbox = s.outbox(sink, { name, subscription: { revision: 2, ...raised } })
+    await outbox.runOnce(quiet)
+    expect(versionsOf(sink, name).at(-1), `the newest of those held, ${name}`).toBe(3)
+    expect(await s.rows(name)).toEqual([])
+    await eventually(async () => (await s.open(name)) === 0)
+  }
+})

@@ -52,7 +52,10 @@ async function lastAccepted(env: Env, loads: boolean): Promise<unknown> {
   const load = async () => new Map([['x', await value(db, state)]])
   const outbox = engine.createOutbox({ pool: db.pool })
   outbox.subscribe('search', {
-    ...{ revision: 1, types: ['*'], from: 'beginning', sink },
+    revision: 1,
+    types: ['*'],
+    from: 'beginning',
+    sink,
     ...(loads && { load }),
   })
   await engine.testing.drain(outbox)

@@ -17,9 +17,7 @@ export const claimRace = defineCase('claim-race', async (env) => {
   const claimers = await Promise.all(['a', 'b', 'c', 'd'].map((name) => session(s.db, name)))
   // Each has taken some and not committed; nobody waits, nobody gets another's.
   for (const claimer of claimers) await claimer.begin()
-  const claims = await Promise.all(
-    claimers.map((claimer) => claimer.run<{ lane: number }>(CLAIM, [claimer.name, 6])),
-  )
+  const claims = await Promise.all(claimers.map((claimer) => claimer.run<{ lane: number }>(CLAIM, [claimer.name, 6])))
   for (const claimer of claimers) await claimer.commit()
   const lanes = claims.flat().map(({ lane }) => lane)
   expect(new Set(lanes).size, 'lanes claimed twice').toBe(lanes.length)
@@ -57,9 +55,7 @@ export const idlePoll = defineCase('idle-poll', async (env) => {
   const poll = await session(s.db, 'poll')
   await poll.begin()
   expect(await poll.run(CLAIM, ['poll', 16]), 'lanes of an idle subscription').toEqual([])
-  await poll.run(
-    `select * from outbox.read('all', 1, '{0,1,2}', '{9,9,9}', 100, 1000000, 10000, false)`,
-  )
+  await poll.run(`select * from outbox.read('all', 1, '{0,1,2}', '{9,9,9}', 100, 1000000, 10000, false)`)
   const [row] = await poll.run('select pg_current_xact_id_if_assigned() as xid')
   expect(row?.xid, 'an idle poll wrote something').toBeNull()
   await poll.rollback()
@@ -68,11 +64,7 @@ export const idlePoll = defineCase('idle-poll', async (env) => {
 export const sparseFilter = defineCase('sparse-filter', async (env) => {
   const s = await stage(env)
   const sink = env.engine.testing.memorySink()
-  await s.bulk(
-    100_000,
-    `case when n = 70000 then 'rare.seen' else 'doc.changed' end`,
-    `'d' || n % 500`,
-  )
+  await s.bulk(100_000, `case when n = 70000 then 'rare.seen' else 'doc.changed' end`, `'d' || n % 500`)
   await s.db.query(`create table scanned (lane smallint, after bigint, rows int);
     alter function outbox.scan rename to scan_really;
     create function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) returns setof outbox.log
@@ -169,39 +161,36 @@ export const oldRevisionWorker = defineCase('old-revision-worker', async (env) =
 })
 
 /** A settle under the old filter that is about to commit cannot pass the new filter's position. */
-export const raiseAgainstSettle = defineCase(
-  'old-revision-worker: settle in flight',
-  async (env) => {
-    const s = await stage(env)
-    const sink = env.engine.testing.memorySink()
-    await s.outbox(sink, { subscription: { types: ['doc.*'] } }).runOnce(quiet)
-    const [id] = await s.inLane(0, 1)
-    await s.emit([id as string], 'note.changed')
-    await s.step()
-    await s.db.query(`select * from outbox.claim('all', 1, 'old', 16, 45000)`)
-    const old = await session(s.db, 'old')
-    const raise = await session(s.db, 'raise')
-    await old.begin()
-    const settled = await old.run(
-      `select * from outbox.settle('all', 1, 'old', '{"lanes": [{"lane": 0, "fence": 1, "from": 0, "to": 1, "sent": 0, "delivered": 0, "superseded": 0, "failed": 0}], "call": {}}')`,
-    )
-    expect(settled.length).toBe(1)
-    const raising = raise.start(
-      `select outbox.subscribe('all', 2, '{}', '{*}', null, 16::smallint, true, false, false, false, 'live', 0)`,
-    )
-    await raising.blocked(old)
-    await old.commit()
-    await raising.promise
-    const [filter] = await s.db.query('select max(from_pos)::int as pos from outbox.filter')
-    expect(filter?.pos, 'where the new filter begins').toBe(1)
-    await s.emit([id as string], 'note.changed')
-    await s.step()
-    const late = await s.db.query(
-      `select * from outbox.settle('all', 1, 'old', '{"lanes": [{"lane": 0, "fence": 1, "from": 1, "to": 2, "sent": 0, "delivered": 0, "superseded": 0, "failed": 0}], "call": {}}')`,
-    )
-    expect(late, 'a settle under an old revision').toEqual([])
-  },
-)
+export const raiseAgainstSettle = defineCase('old-revision-worker: settle in flight', async (env) => {
+  const s = await stage(env)
+  const sink = env.engine.testing.memorySink()
+  await s.outbox(sink, { subscription: { types: ['doc.*'] } }).runOnce(quiet)
+  const [id] = await s.inLane(0, 1)
+  await s.emit([id as string], 'note.changed')
+  await s.step()
+  await s.db.query(`select * from outbox.claim('all', 1, 'old', 16, 45000)`)
+  const old = await session(s.db, 'old')
+  const raise = await session(s.db, 'raise')
+  await old.begin()
+  const settled = await old.run(
+    `select * from outbox.settle('all', 1, 'old', '{"lanes": [{"lane": 0, "fence": 1, "from": 0, "to": 1, "sent": 0, "delivered": 0, "superseded": 0, "failed": 0}], "call": {}}')`,
+  )
+  expect(settled.length).toBe(1)
+  const raising = raise.start(
+    `select outbox.subscribe('all', 2, '{}', '{*}', null, 16::smallint, true, false, false, false, 'live', 0)`,
+  )
+  await raising.blocked(old)
+  await old.commit()
+  await raising.promise
+  const [filter] = await s.db.query('select max(from_pos)::int as pos from outbox.filter')
+  expect(filter?.pos, 'where the new filter begins').toBe(1)
+  await s.emit([id as string], 'note.changed')
+  await s.step()
+  const late = await s.db.query(
+    `select * from outbox.settle('all', 1, 'old', '{"lanes": [{"lane": 0, "fence": 1, "from": 1, "to": 2, "sent": 0, "delivered": 0, "superseded": 0, "failed": 0}], "call": {}}')`,
+  )
+  expect(late, 'a settle under an old revision').toEqual([])
+})
 
 /** 100,000 events wait in one lane of a slow sink; a document in each other lane is not behind them. */
 export const noisyLane = defineCase('noisy-lane', async (env) => {

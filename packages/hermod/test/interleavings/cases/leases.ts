@@ -39,22 +39,11 @@ export const leaseExpiry = defineCase('lease-expiry', async (env) => {
   const [b] = await s.db.query(CLAIM, ['b'])
   expect(b, 'after the lease').toEqual({ lane, fence: 2, pos: 0, expired: true })
   expect(await s.db.query(RENEW, ['a', lane, 1]), 'a renewal under an old fence').toEqual([])
-  expect(
-    await s.db.query(SETTLE, ['a', settling(lane, 1, 0, 1)]),
-    'a settle under an old fence',
-  ).toEqual([])
-  expect(
-    await s.db.query(SETTLE, ['b', settling(lane, 1, 0, 1)]),
-    'an old fence, a new owner',
-  ).toEqual([])
-  expect(
-    await s.db.query(SETTLE, ['b', settling(lane, 2, 1, 2)]),
-    'another starting cursor',
-  ).toEqual([])
+  expect(await s.db.query(SETTLE, ['a', settling(lane, 1, 0, 1)]), 'a settle under an old fence').toEqual([])
+  expect(await s.db.query(SETTLE, ['b', settling(lane, 1, 0, 1)]), 'an old fence, a new owner').toEqual([])
+  expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 1, 2)]), 'another starting cursor').toEqual([])
   expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 0, 1)])).toEqual([{ lane }])
-  expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 0, 1)]), 'the same settle again').toEqual(
-    [],
-  )
+  expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 0, 1)]), 'the same settle again').toEqual([])
   await holds(s.db, 'I7', 'I8')
 })
 
@@ -98,8 +87,7 @@ export const frozenBeforeSend = defineCase('lease-expiry: frozen before the call
   const watched = new WatchedPool(s.db.pool)
   const frozen = gate()
   const [slow, fast] = [env.engine.testing.memorySink(), env.engine.testing.memorySink()]
-  watched.after = (text) =>
-    text.includes('outbox.read(') && slow.calls.length === 0 ? frozen.opened : undefined
+  watched.after = (text) => (text.includes('outbox.read(') && slow.calls.length === 0 ? frozen.opened : undefined)
   await s.change('a')
   const options = { ...quiet, leaseMs: 1_000, concurrency: 1 }
   const subscription = { callMs: 500 }
@@ -179,8 +167,7 @@ export const wrongClock = defineCase('wrong-clock', async (env) => {
     await outbox.runOnce(quiet)
     expect(labels(sink), 'a retry that is due by the database').toEqual(['a@1'])
     await s.change('a')
-    const { claim } =
-      await env.engine.load<typeof import('../../../src/flow/claim.ts')>('flow/claim.ts')
+    const { claim } = await env.engine.load<typeof import('../../../src/flow/claim.ts')>('flow/claim.ts')
     const all = { name: 'all', revision: 1 }
     const lanes = await claim(s.db.pool as never, all, 'a', 16, 45_000)
     expect(lanes.length).toBe(1)
@@ -188,10 +175,7 @@ export const wrongClock = defineCase('wrong-clock', async (env) => {
       `select extract(epoch from lease_until - outbox.clock()) * 1000 as ms from outbox.lane where owner = 'a'`,
     )
     expect(Math.abs(Number(lease?.ms) - 45_000), 'a lease by another clock').toBeLessThan(5_000)
-    expect(
-      await claim(s.db.pool as never, all, 'b', 16, 45_000),
-      'a lane whose lease runs',
-    ).toEqual([])
+    expect(await claim(s.db.pool as never, all, 'b', 16, 45_000), 'a lane whose lease runs').toEqual([])
   } finally {
     Date.now = really
   }
@@ -204,8 +188,7 @@ export const settleCommitCut = defineCase('settle-commit-cut', async (env) => {
     const name = committed ? 'committed' : 'cut'
     const { retry, delivered } = s.say
     const sink = env.engine.testing.memorySink({
-      answer: (event) =>
-        label(event) === `${name}@1` && event.attempt === 1 ? retry() : delivered(),
+      answer: (event) => (label(event) === `${name}@1` && event.attempt === 1 ? retry() : delivered()),
     })
     const watched = new WatchedPool(s.db.pool)
     let cuts = 0
@@ -218,15 +201,11 @@ export const settleCommitCut = defineCase('settle-commit-cut', async (env) => {
     const errors: string[] = []
     const listener = { error: ({ during }: { during: string }) => errors.push(during) }
     const position = Number(
-      (
-        await s.db.query<{ n: string }>('select coalesce(max(pos), 0)::text as n from outbox.log')
-      )[0]?.n,
+      (await s.db.query<{ n: string }>('select coalesce(max(pos), 0)::text as n from outbox.log'))[0]?.n,
     )
     const subscription = { from: { position } }
     await s.change(name, `${name}-b`, name)
-    const worker = await s
-      .outbox(sink, { name, pool: watched, subscription, listener })
-      .start(quiet)
+    const worker = await s.outbox(sink, { name, pool: watched, subscription, listener }).start(quiet)
     await eventually(async () => (await s.rows(name)).length === 1)
     await eventually(async () => (await s.open(name)) === 0)
     expect((await s.rows(name))[0], `the failed event's row: ${name}`).toBe(`${name}@1 retrying 1`)

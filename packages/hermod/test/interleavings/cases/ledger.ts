@@ -113,9 +113,7 @@ export const ledgerCrashMidBatch = defineCase('ledger-crash-mid-batch', async (e
     (await s.rows()).filter((row) => row.includes('pending')),
     'left behind',
   ).toEqual([])
-  expect([...second.accepted].sort(), 'those not begun').toEqual(
-    [`${ids[3]}@1`, `${ids[4]}@1`].sort(),
-  )
+  expect([...second.accepted].sort(), 'those not begun').toEqual([`${ids[3]}@1`, `${ids[4]}@1`].sort())
   await holds(s.db, 'I8')
 })
 
@@ -192,8 +190,7 @@ export const ledgerSettleCut = defineCase('settle-commit-cut: ledger', async (en
   const watched = new WatchedPool(s.db.pool)
   let cuts = 0
   watched.before = (text) => {
-    if (text.includes('outbox.settle(') && cuts++ === 0)
-      throw Object.assign(new Error('cut'), { code: '08006' })
+    if (text.includes('outbox.settle(') && cuts++ === 0) throw Object.assign(new Error('cut'), { code: '08006' })
   }
   await s.change('a')
   const worker = await s.outbox(sink, { pool: watched }).start(quiet)

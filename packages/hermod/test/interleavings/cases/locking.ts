@@ -18,9 +18,7 @@ export const lockOrder = defineCase('lock-order', async (env) => {
   const { db } = env
   const lock = await lockOf(env)
   const [a, b, c] = [await session(db, 'a'), await session(db, 'b'), await session(db, 'c')]
-  const [row] = await db.query(
-    `select outbox.hash('doc', 'one') < outbox.hash('doc', 'two') as sorted`,
-  )
+  const [row] = await db.query(`select outbox.hash('doc', 'one') < outbox.hash('doc', 'two') as sorted`)
   const [first, last] = row?.sorted ? [one, two] : [two, one]
   for (const asked of [
     [first, last],
@@ -57,27 +55,23 @@ export const lockLimits = defineCase('lock-order: more than 100 refused', async 
   expect(await sqlState(a.run(inSql))).toBe('HM009')
 })
 
-export const lockTimeout = defineCase(
-  'lock-order: a lock not obtained is reported',
-  async (env) => {
-    const { db } = env
-    const lock = await lockOf(env)
-    const { lockWaitMs } =
-      await env.engine.load<typeof import('../../../src/flow/emit.ts')>('flow/emit.ts')
-    expect(lockWaitMs).toBe(10_000)
-    const a = await session(db, 'a')
-    const b = await session(db, 'b')
-    await a.begin()
-    await lock(a.client, [one])
-    await b.begin()
-    await expect(lock(b.client, [one, two], 1)).rejects.toMatchObject({ code: 'HMD_LOCK_TIMEOUT' })
-    await b.rollback()
-    await a.commit()
-    // The caller's own limit is as it was.
-    await b.run(`set lock_timeout = '1234ms'`)
-    await b.begin()
-    await lock(b.client, [one])
-    expect(await value(b, `select current_setting('lock_timeout')`)).toBe('1234ms')
-    await b.commit()
-  },
-)
+export const lockTimeout = defineCase('lock-order: a lock not obtained is reported', async (env) => {
+  const { db } = env
+  const lock = await lockOf(env)
+  const { lockWaitMs } = await env.engine.load<typeof import('../../../src/flow/emit.ts')>('flow/emit.ts')
+  expect(lockWaitMs).toBe(10_000)
+  const a = await session(db, 'a')
+  const b = await session(db, 'b')
+  await a.begin()
+  await lock(a.client, [one])
+  await b.begin()
+  await expect(lock(b.client, [one, two], 1)).rejects.toMatchObject({ code: 'HMD_LOCK_TIMEOUT' })
+  await b.rollback()
+  await a.commit()
+  // The caller's own limit is as it was.
+  await b.run(`set lock_timeout = '1234ms'`)
+  await b.begin()
+  await lock(b.client, [one])
+  expect(await value(b, `select current_setting('lock_timeout')`)).toBe('1234ms')
+  await b.commit()
+})

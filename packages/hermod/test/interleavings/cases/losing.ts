@@ -46,9 +46,7 @@ export const connectionsCut = defineCase('lost connections', async (env) => {
   const worker = await outbox.start({ ...quiet, listen: true })
   const ids = Array.from({ length: 20 }, (_, n) => `d${n}`)
   for (let round = 0; round < 15; round++) {
-    await eventually(() => s.change(...ids).then(() => true), { what: 'a change to commit' }).catch(
-      () => {},
-    )
+    await eventually(() => s.change(...ids).then(() => true), { what: 'a change to commit' }).catch(() => {})
     await s.db.admin.query(
       'select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()',
       [s.db.name],

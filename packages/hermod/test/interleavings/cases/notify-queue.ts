@@ -17,8 +17,7 @@ export const notifyQueueFull = defineCase('notify-queue-full', async ({ db, engi
     await stuck.query('select 1')
     const notification = `select pg_notify('elsewhere', repeat('x', 7900))`
     let state: string | undefined
-    for (let n = 0; n < 200 && state === undefined; n++)
-      state = await sqlState(other.run(notification))
+    for (let n = 0; n < 200 && state === undefined; n++) state = await sqlState(other.run(notification))
     expect(state, 'the script: the queue is full').toBe('54000')
 
     const sink = engine.testing.memorySink()
@@ -28,9 +27,7 @@ export const notifyQueueFull = defineCase('notify-queue-full', async ({ db, engi
     // Two of them: each would wake the other after a step.
     const workers = [await outbox.start({ concurrency: 1 }), await outbox.start({ concurrency: 1 })]
     for (const id of [1, 2, 3]) {
-      await outbox.transaction((tx) =>
-        outbox.emit(tx, { type: 'doc.updated', aggregate: ['doc', id], payload: {} }),
-      )
+      await outbox.transaction((tx) => outbox.emit(tx, { type: 'doc.updated', aggregate: ['doc', id], payload: {} }))
     }
     await engine.testing.drain(outbox)
     for (const worker of workers) await worker.stop()

@@ -21,25 +21,22 @@ export const lateCommit = defineCase('late-commit', async ({ db }) => {
 })
 
 /** The open transaction is in the last stored snapshot; after its commit nobody writes anything. */
-export const lateCommitAlone = defineCase(
-  'late-commit: with no other traffic, at the next poll',
-  async ({ db }) => {
-    const t1 = await session(db, 't1')
-    const t2 = await session(db, 't2')
-    await t1.begin()
-    await emit(t1, 'late')
-    await emitAlone(t2, 'early')
-    await step(db)
-    expect(await value(db, 'select pg_snapshot_xip(snapshot)::text from outbox.step')).toBe(
-      await value(t1, 'select pg_current_xact_id()::text'),
-    )
-    expect([await step(db), await step(db)]).toEqual([0, 0])
-    await t1.commit()
-    expect(await step(db)).toBe(1)
-    expect(await step(db)).toBe(0)
-    await holds(db, 'I1', 'I3', 'I5')
-  },
-)
+export const lateCommitAlone = defineCase('late-commit: with no other traffic, at the next poll', async ({ db }) => {
+  const t1 = await session(db, 't1')
+  const t2 = await session(db, 't2')
+  await t1.begin()
+  await emit(t1, 'late')
+  await emitAlone(t2, 'early')
+  await step(db)
+  expect(await value(db, 'select pg_snapshot_xip(snapshot)::text from outbox.step')).toBe(
+    await value(t1, 'select pg_current_xact_id()::text'),
+  )
+  expect([await step(db), await step(db)]).toEqual([0, 0])
+  await t1.commit()
+  expect(await step(db)).toBe(1)
+  expect(await step(db)).toBe(0)
+  await holds(db, 'I1', 'I3', 'I5')
+})
 
 export const rollback = defineCase('rollback', async ({ db }) => {
   const t1 = await session(db, 't1')
@@ -89,9 +86,7 @@ export const savepointRollback = defineCase('savepoint-rollback', async ({ db })
     'kept in a block',
     'kept in a handler',
   ])
-  const xids = await db.query(
-    `select distinct xid::text from outbox.event where aggregate_id <> 'other'`,
-  )
+  const xids = await db.query(`select distinct xid::text from outbox.event where aggregate_id <> 'other'`)
   expect(xids).toEqual([{ xid }])
   await holds(db, 'I1', 'I3', 'I5')
 })
@@ -148,32 +143,25 @@ export const keyWaitedFor = defineCase('late-commit: waiting for a key', async (
 })
 
 /** The same with a step in between: then its transaction is listed, and asked for by what was known when it got its xid. */
-export const keyWaitedForListed = defineCase(
-  'late-commit: waiting for a key, listed by then',
-  async ({ db }) => {
-    const keyed = `select outbox.emit('doc.updated', 'doc', $1, '{"v": 1}', key => 'same')`
-    const [t0, t1, t2] = [await session(db, 't0'), await session(db, 't1'), await session(db, 't2')]
-    await t0.begin()
-    await t0.run(keyed, ['undone'])
-    await t1.begin()
-    const waiting = t1.start(keyed, ['waited'])
-    await waiting.blocked(t0)
-    await emitAlone(t2, 'one')
-    expect(await step(db)).toBe(1)
-    await t0.rollback()
-    await waiting.promise
-    await emitAlone(t2, 'two')
-    expect(await step(db)).toBe(1)
-    await t1.commit()
-    await step(db)
-    expect(await logged(db), 'an id taken before its row was written').toEqual([
-      'one',
-      'two',
-      'waited',
-    ])
-    await holds(db, 'I1', 'I3', 'I5')
-  },
-)
+export const keyWaitedForListed = defineCase('late-commit: waiting for a key, listed by then', async ({ db }) => {
+  const keyed = `select outbox.emit('doc.updated', 'doc', $1, '{"v": 1}', key => 'same')`
+  const [t0, t1, t2] = [await session(db, 't0'), await session(db, 't1'), await session(db, 't2')]
+  await t0.begin()
+  await t0.run(keyed, ['undone'])
+  await t1.begin()
+  const waiting = t1.start(keyed, ['waited'])
+  await waiting.blocked(t0)
+  await emitAlone(t2, 'one')
+  expect(await step(db)).toBe(1)
+  await t0.rollback()
+  await waiting.promise
+  await emitAlone(t2, 'two')
+  expect(await step(db)).toBe(1)
+  await t1.commit()
+  await step(db)
+  expect(await logged(db), 'an id taken before its row was written').toEqual(['one', 'two', 'waited'])
+  await holds(db, 'I1', 'I3', 'I5')
+})
 
 /**
  * While nextval() logs, the sequence's page shows a value 32 ahead for a moment. A step that took it for handed out
@@ -181,9 +169,7 @@ export const keyWaitedForListed = defineCase(
  */
 export const lastIdAhead = defineCase('late-commit: ids that look handed out', async ({ db }) => {
   const [busy, reader] = [await session(db, 'busy'), await session(db, 'reader')]
-  const taking = busy.start(
-    `select count(nextval('outbox.event_id')) from generate_series(1, 1500000)`,
-  )
+  const taking = busy.start(`select count(nextval('outbox.event_id')) from generate_series(1, 1500000)`)
   let ended = false
   const end = taking.promise.finally(() => {
     ended = true

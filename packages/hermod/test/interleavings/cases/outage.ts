@@ -56,9 +56,7 @@ function outageOf(name: string, { fail, cause }: Way) {
     }
     expect(await s.rows(), `rows written during an outage: ${name}`).toEqual([])
     expect(await s.open(), 'the cursor stays').toBe(300)
-    const [held] = await s.db.query(
-      'select held_cause, held_says is not null as says from outbox.subscription',
-    )
+    const [held] = await s.db.query('select held_cause, held_says is not null as says from outbox.subscription')
     expect(held).toEqual({ held_cause: cause, says: true })
     // After the first failures only single events are tried.
     expect(sink.calls.slice(-5), 'probes').toEqual([1, 1, 1, 1, 1])
@@ -77,17 +75,14 @@ function outageOf(name: string, { fail, cause }: Way) {
 
 export const outages = Object.entries(ways).map(([name, way]) => outageOf(name, way))
 
-export const outage = outages.find(
-  ({ title }) => title === 'outage: refused',
-) as (typeof outages)[0]
+export const outage = outages.find(({ title }) => title === 'outage: refused') as (typeof outages)[0]
 
 /** The right to probe: one wins, a late failure of somebody else does not end it, it lapses. */
 export const probeRace = defineCase('outage: the right to probe', async (env) => {
   const s = await stage(env)
   await s.outbox(env.engine.testing.memorySink()).runOnce(quiet)
   const hold = `select outbox.hold('all', 'unavailable', 'away', 0, 5000, $1)`
-  const probe = async (who: string) =>
-    (await s.db.query(`select outbox.probe('all', $1, 35000) as won`, [who]))[0]?.won
+  const probe = async (who: string) => (await s.db.query(`select outbox.probe('all', $1, 35000) as won`, [who]))[0]?.won
   await s.db.query(hold, [null])
   expect(await probe('a'), 'too early').toBe(false)
   await s.clock.advance(300)
@@ -97,10 +92,7 @@ export const probeRace = defineCase('outage: the right to probe', async (env) =>
   const second = both[1].start(`select outbox.probe('all', 'b', 35000) as won`)
   await second.blocked(both[0])
   await both[0].commit()
-  expect([first, await second.promise], 'probes at once').toEqual([
-    [{ won: true }],
-    [{ won: false }],
-  ])
+  expect([first, await second.promise], 'probes at once').toEqual([[{ won: true }], [{ won: false }]])
   await s.db.query(hold, [null])
   await s.db.query(hold, ['b'])
   await s.clock.advance(30_000)
@@ -163,8 +155,7 @@ export const retryAfter = defineCase('retry-after', async (env) => {
   const [a, b] = [(await s.inLane(1, 1))[0], (await s.inLane(9, 1))[0]] as [string, string]
   let afterMs: number | undefined = 20_000
   const sink = env.engine.testing.memorySink({
-    answer: (event) =>
-      event.aggregateId === a && afterMs !== undefined ? s.say.unavailable({ afterMs }) : undefined,
+    answer: (event) => (event.aggregateId === a && afterMs !== undefined ? s.say.unavailable({ afterMs }) : undefined),
   })
   const outbox = s.outbox(sink)
   await s.change(a)

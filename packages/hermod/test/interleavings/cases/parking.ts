@@ -19,8 +19,7 @@ async function scene(env: Env): Promise<{ s: Stage; tasks: Tasks; ids: string[] 
 }
 
 const done = (s: Stage) => eventually(async () => (await s.open()) === 0, { what: 'all settled' })
-const sent = (tasks: Tasks, count: number) =>
-  eventually(() => tasks.sent.length >= count, { what: `task ${count}` })
+const sent = (tasks: Tasks, count: number) => eventually(() => tasks.sent.length >= count, { what: `task ${count}` })
 
 const recorded = (s: Stage, count: number) =>
   eventually(async () => {
@@ -66,9 +65,7 @@ export const goesOn = defineCase('parked: the loop goes on', async (env) => {
   await sent(tasks, 2)
   await s.change(a, b)
   await eventually(() => tasks.together('a') === 2, { what: 'one poll for both handles' })
-  expect(await states(s)).toEqual([
-    ...[`${a}@1 processing`, `${b}@1 processing`, `${a}@2 pending`, `${b}@2 pending`],
-  ])
+  expect(await states(s)).toEqual([...[`${a}@1 processing`, `${b}@1 processing`, `${a}@2 pending`, `${b}@2 pending`]])
   tasks.end(1)
   await sent(tasks, 3)
   expect(tasks.sent, 'what waits behind a task').toEqual([`${a}@1`, `${b}@1`, `${b}@2`])
@@ -109,10 +106,7 @@ export const resumed = defineCase('parked: resumed by the next owner', async (en
   const worker = await s.outbox(tasks.sink('b')).start(oneLoop)
   await s.change(...ids)
   await eventually(() => tasks.asked('b', 0), { what: 'the new owner to ask' })
-  expect(await states(s)).toEqual([
-    ...ids.map((id) => `${id}@1 processing`),
-    ...ids.map((id) => `${id}@2 pending`),
-  ])
+  expect(await states(s)).toEqual([...ids.map((id) => `${id}@1 processing`), ...ids.map((id) => `${id}@2 pending`)])
   tasks.end(0)
   await sent(tasks, 2)
   tasks.end(1)
@@ -266,21 +260,18 @@ export const pollFails = defineCase('parked: polls fail for a while', async (env
   expect(await s.rows()).toEqual([])
 })
 
-export const stopping = defineCase(
-  'parked: stop gives lanes back with their handles',
-  async (env) => {
-    const { s, tasks, ids } = await scene(env)
-    const worker = await s.outbox(tasks.sink()).start({ ...oneLoop, stopGraceMs: 20_000 })
-    await s.change(...ids)
-    await recorded(s, ids.length)
-    await worker.stop()
-    expect(await s.held(), 'lanes still held').toBe(0)
-    tasks.end(0)
-    await s.outbox(tasks.sink('b')).runOnce({ ...quiet, deadlineMs: 5_000 })
-    expect(await s.open()).toBe(0)
-    expect(tasks.sent.length, 'nothing is sent again').toBe(1)
-  },
-)
+export const stopping = defineCase('parked: stop gives lanes back with their handles', async (env) => {
+  const { s, tasks, ids } = await scene(env)
+  const worker = await s.outbox(tasks.sink()).start({ ...oneLoop, stopGraceMs: 20_000 })
+  await s.change(...ids)
+  await recorded(s, ids.length)
+  await worker.stop()
+  expect(await s.held(), 'lanes still held').toBe(0)
+  tasks.end(0)
+  await s.outbox(tasks.sink('b')).runOnce({ ...quiet, deadlineMs: 5_000 })
+  expect(await s.open()).toBe(0)
+  expect(tasks.sent.length, 'nothing is sent again').toBe(1)
+})
 
 /** A part that does not depend on the task alone is on no record: it is waited for, but not for ever. */
 export const stoppingUnrecorded = defineCase('parked: stop waits for the grace', async (env) => {
@@ -309,11 +300,7 @@ export const stoppingUnrecorded = defineCase('parked: stop waits for the grace',
   expect(await s.held(), 'lanes still held').toBe(0)
   tasks.judge = () => s.say.delivered()
   await s.outbox(sink('c')).runOnce({ ...quiet, deadlineMs: 5_000 })
-  expect(tasks.sent, 'what nobody can ask for is sent again').toEqual([
-    `${id}@2`,
-    `${id}@4`,
-    `${id}@4`,
-  ])
+  expect(tasks.sent, 'what nobody can ask for is sent again').toEqual([`${id}@2`, `${id}@4`, `${id}@4`])
   expect(await s.rows()).toEqual([`${id}@1 dead 1`, `${id}@3 dead 1`])
 })
 
@@ -378,7 +365,5 @@ export const brokenHandles = defineCase('parked: handles that are none', async (
     await s.outbox(sink).runOnce({ ...quiet, deadlineMs: 5_000 })
   }
   const rows = await s.db.query(`select code, error from outbox.delivery`)
-  expect(rows).toEqual([
-    { code: 'HMD_SINK_BROKEN', error: 'the sink returned a handle it may not return' },
-  ])
+  expect(rows).toEqual([{ code: 'HMD_SINK_BROKEN', error: 'the sink returned a handle it may not return' }])
 })

@@ -132,9 +132,7 @@ export const leasesVoid = defineCase('rebase voids leases and is recorded once',
   expect(taken?.lane).toBe(held?.lane)
   expect(taken?.fence).toBe(epoch + 1n)
   const rows = await db.query('select actor, action, reason, count::int from outbox.audit')
-  expect(rows).toEqual([
-    { actor: 'ada', action: 'rebase', reason: 'moved to a new machine', count: 0 },
-  ])
+  expect(rows).toEqual([{ actor: 'ada', action: 'rebase', reason: 'moved to a new machine', count: 0 }])
 })
 
 export const cases = [onlyEvents, noSteps, noKinds, noEvents, retired, rolledBack, leasesVoid]

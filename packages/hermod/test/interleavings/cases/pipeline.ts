@@ -34,79 +34,72 @@ export const arrivesWhileDraining = defineCase('arrives-while-draining', async (
 })
 
 /** Passed over as held in a batch read ahead, while the row it waited for goes. */
-export const readAheadWhileDraining = defineCase(
-  'arrives-while-draining: read ahead',
-  async (env) => {
-    const s = await stage(env)
-    const [a, b] = (await s.inLane(2, 2)) as [string, string]
-    const sink = env.engine.testing.memorySink({
-      answer: (event) =>
-        label(event) === `${a}@1` && event.attempt === 1 ? s.say.retry() : undefined,
-    })
-    const watched = new WatchedPool(s.db.pool)
-    const outbox = s.outbox(sink, { pool: watched, subscription: { batch: { count: 2 } } })
-    await s.change(a)
-    await outbox.runOnce(one)
-    await s.change(b, b, b)
-    await s.change(a)
-    await s.change(b, b)
-    await s.clock.advance(1_100)
-    // Settles are as late as they can be: each waits until the read that overlaps it has ended.
-    watched.before = async (text) => {
-      if (!text.includes(SETTLE)) return
-      const reads = watched.count(READ)
-      await eventually(() => watched.count(READ) > reads, { timeoutMs: 300 }).catch(() => {})
-    }
-    await outbox.runOnce(one)
-    expect(versionsOf(sink, a), 'the aggregate that drained').toEqual([1, 2])
-    expect(versionsOf(sink, b)).toEqual([1, 2, 3, 4, 5])
-    expect(await s.rows(), 'rows that got stuck').toEqual([])
-    await holds(s.db, 'I8')
-  },
-)
+export const readAheadWhileDraining = defineCase('arrives-while-draining: read ahead', async (env) => {
+  const s = await stage(env)
+  const [a, b] = (await s.inLane(2, 2)) as [string, string]
+  const sink = env.engine.testing.memorySink({
+    answer: (event) => (label(event) === `${a}@1` && event.attempt === 1 ? s.say.retry() : undefined),
+  })
+  const watched = new WatchedPool(s.db.pool)
+  const outbox = s.outbox(sink, { pool: watched, subscription: { batch: { count: 2 } } })
+  await s.change(a)
+  await outbox.runOnce(one)
+  await s.change(b, b, b)
+  await s.change(a)
+  await s.change(b, b)
+  await s.clock.advance(1_100)
+  // Settles are as late as they can be: each waits until the read that overlaps it has ended.
+  watched.before = async (text) => {
+    if (!text.includes(SETTLE)) return
+    const reads = watched.count(READ)
+    await eventually(() => watched.count(READ) > reads, { timeoutMs: 300 }).catch(() => {})
+  }
+  await outbox.runOnce(one)
+  expect(versionsOf(sink, a), 'the aggregate that drained').toEqual([1, 2])
+  expect(versionsOf(sink, b)).toEqual([1, 2, 3, 4, 5])
+  expect(await s.rows(), 'rows that got stuck').toEqual([])
+  await holds(s.db, 'I8')
+})
 
 /** a@1 fails in batch 1; batch 3, with a@2, is read before batch 1 is settled. */
-export const failureTwoBatchesAgo = defineCase(
-  'hold-one-aggregate: failed two batches ago',
-  async (env) => {
-    const s = await stage(env)
-    const [a, b] = (await s.inLane(2, 2)) as [string, string]
-    const sent: string[] = []
-    const batchTwo = gate()
-    const sink = env.engine.testing.memorySink({
-      answer: (event) => {
-        sent.push(label(event))
-        return label(event) === `${a}@1` && event.attempt === 1 ? s.say.retry() : undefined
-      },
-    })
-    const held = {
-      ...sink,
-      deliver: async (...args: Parameters<typeof sink.deliver>) => {
-        if (label(args[0][0] as never) === `${b}@1`) batchTwo.open()
-        return sink.deliver(...args)
-      },
-    }
-    const watched = new WatchedPool(s.db.pool)
-    await s.change(a, b, a, b)
-    let settles = 0
-    let reads = 0
-    const thirdRead = gate()
-    watched.after = (text) => {
-      if (text.includes(READ) && ++reads === 3) thirdRead.open()
-    }
-    watched.before = async (text) => {
-      if (text.includes(SETTLE) && ++settles === 1) await thirdRead.opened
-    }
-    const outbox = s.outbox(held, { pool: watched, subscription: { batch: { count: 1 } } })
-    await outbox.runOnce(one)
-    await batchTwo.opened
-    expect(sent, 'a follower of a head that failed two batches ago').not.toContain(`${a}@2`)
-    await s.clock.advance(1_100)
-    await outbox.runOnce(one)
-    expect(versionsOf(sink, a)).toEqual([1, 2])
-    await holds(s.db, 'I8')
-  },
-)
+export const failureTwoBatchesAgo = defineCase('hold-one-aggregate: failed two batches ago', async (env) => {
+  const s = await stage(env)
+  const [a, b] = (await s.inLane(2, 2)) as [string, string]
+  const sent: string[] = []
+  const batchTwo = gate()
+  const sink = env.engine.testing.memorySink({
+    answer: (event) => {
+      sent.push(label(event))
+      return label(event) === `${a}@1` && event.attempt === 1 ? s.say.retry() : undefined
+    },
+  })
+  const held = {
+    ...sink,
+    deliver: async (...args: Parameters<typeof sink.deliver>) => {
+      if (label(args[0][0] as never) === `${b}@1`) batchTwo.open()
+      return sink.deliver(...args)
+    },
+  }
+  const watched = new WatchedPool(s.db.pool)
+  await s.change(a, b, a, b)
+  let settles = 0
+  let reads = 0
+  const thirdRead = gate()
+  watched.after = (text) => {
+    if (text.includes(READ) && ++reads === 3) thirdRead.open()
+  }
+  watched.before = async (text) => {
+    if (text.includes(SETTLE) && ++settles === 1) await thirdRead.opened
+  }
+  const outbox = s.outbox(held, { pool: watched, subscription: { batch: { count: 1 } } })
+  await outbox.runOnce(one)
+  await batchTwo.opened
+  expect(sent, 'a follower of a head that failed two batches ago').not.toContain(`${a}@2`)
+  await s.clock.advance(1_100)
+  await outbox.runOnce(one)
+  expect(versionsOf(sink, a)).toEqual([1, 2])
+  await holds(s.db, 'I8')
+})
 
 /** A row that is sent again is not sent once more by the batch that was read meanwhile. */
 export const dueTwice = defineCase('hold-one-aggregate: a due row in two reads', async (env) => {
@@ -172,16 +165,11 @@ export const beyondTheCursor = defineCase('outage: delivered beyond the cursor',
   await s.change(a, b)
   const worker = await s.outbox(sink).start(one)
   await eventually(() => labels(sink).includes(`${b}@1`))
-  await eventually(
-    async () =>
-      (await s.db.query('select 1 from outbox.subscription where held_count > 1')).length > 0,
-  )
+  await eventually(async () => (await s.db.query('select 1 from outbox.subscription where held_count > 1')).length > 0)
   away = false
   await s.clock.advance(6_000)
   await eventually(() => labels(sink).includes(`${a}@1`))
   await eventually(async () => (await s.open()) === 0)
   await worker.stop()
-  expect(labels(sink).sort(), 'sent again although it was delivered').toEqual(
-    [`${a}@1`, `${b}@1`].sort(),
-  )
+  expect(labels(sink).sort(), 'sent again although it was delivered').toEqual([`${a}@1`, `${b}@1`].sort())
 })

@@ -28,9 +28,7 @@ async function fill({ db }: Env): Promise<void> {
      select 'doc.' || (array['updated', 'read', 'deleted'])[1 + n % 3], 'doc', 'd' || n % 5000, '{}', 2
        from generate_series(1, ${count}) n`
   await db.query(insert(rows / 2))
-  await db.query(
-    `do $$ begin for i in 1 .. 100 loop ${insert(rows / 200)}; commit; end loop; end $$`,
-  )
+  await db.query(`do $$ begin for i in 1 .. 100 loop ${insert(rows / 200)}; commit; end loop; end $$`)
   while (await value(db, 'select more from outbox.sequence()'));
 }
 
@@ -62,9 +60,7 @@ async function oldPlan(env: Env): Promise<void> {
 function wideReads(plan: string): string[] {
   const lines = plan.split('\n')
   return lines.flatMap((line, at) => {
-    const scan = /(Seq Scan|Index Scan|Index Only Scan|Bitmap Heap Scan).* on (event|log)_\d+/.exec(
-      line,
-    )
+    const scan = /(Seq Scan|Index Scan|Index Only Scan|Bitmap Heap Scan).* on (event|log)_\d+/.exec(line)
     if (!scan) return []
     const actual = /actual rows=([\d.]+) loops=(\d+)/.exec(line)
     const returned = Number(actual?.[1] ?? 0) * Number(actual?.[2] ?? 0)
@@ -97,8 +93,7 @@ export const plans = defineCase('plans at 200,000 rows', async (env) => {
   const outbox = engine.createOutbox({ pool })
   const refuse = new Set(['d17'])
   const sink = engine.testing.memorySink({
-    answer: ({ aggregateId }) =>
-      refuse.delete(aggregateId) ? { outcome: 'retry', code: 'once' } : undefined,
+    answer: ({ aggregateId }) => (refuse.delete(aggregateId) ? { outcome: 'retry', code: 'once' } : undefined),
   })
   const common = { revision: 1, batch: { count: 1_000 }, retry: { baseMs: 1, jitter: 0 } }
   const from = { position: rows - 5_000 }
@@ -111,9 +106,7 @@ export const plans = defineCase('plans at 200,000 rows', async (env) => {
   const late = await session(db, 'late')
   await late.begin()
   await emit(late, 'late')
-  await outbox.transaction((tx) =>
-    outbox.emit(tx, { type: 'doc.renamed', aggregate: ['doc', 'd1'], payload: {} }),
-  )
+  await outbox.transaction((tx) => outbox.emit(tx, { type: 'doc.renamed', aggregate: ['doc', 'd1'], payload: {} }))
   await outbox.runOnce({ upkeep: false, concurrency: 2 })
   await late.commit()
   await outbox.runOnce({ upkeep: false, concurrency: 2 })

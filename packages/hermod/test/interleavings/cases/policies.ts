@@ -6,8 +6,7 @@ import { eventually } from '../../../../../test/support/eventually.ts'
 import { holds } from '../../../../../test/support/invariants.ts'
 import { label, labels, quiet, stage, versionsOf, WatchedPool } from './stage.ts'
 
-const setMode = (mode: string) =>
-  `update outbox.subscription set mode = '${mode}' where name = 'all'`
+const setMode = (mode: string) => `update outbox.subscription set mode = '${mode}' where name = 'all'`
 
 export const pauseAndResume = defineCase('mode: paused and resumed', async (env) => {
   const s = await stage(env)
@@ -18,10 +17,7 @@ export const pauseAndResume = defineCase('mode: paused and resumed', async (env)
   await s.db.query(setMode('paused'))
   await eventually(async () => (await s.held()) === 0, { what: 'lanes to be given back' })
   await s.change('a', 'b')
-  expect(
-    await s.db.query(`select * from outbox.claim('all', 1, 'x', 16, 45000)`),
-    'a claim',
-  ).toEqual([])
+  expect(await s.db.query(`select * from outbox.claim('all', 1, 'x', 16, 45000)`), 'a claim').toEqual([])
   expect(sink.accepted.length, 'sent while paused').toBe(1)
   await s.db.query(setMode('live'))
   await eventually(() => sink.accepted.length === 3)
@@ -125,28 +121,22 @@ export const singleLaneEpoch = defineCase('lanes: 1 across an epoch', async (env
   expect(labels(sink), 'across the epoch').toEqual(['a@1', 'b@1', 'c@1', 'd@1'])
 })
 
-export const raisedFilter = defineCase(
-  'revision: a new filter holds from its position',
-  async (env) => {
-    const s = await stage(env)
-    const sink = env.engine.testing.memorySink()
-    await s.outbox(sink, { subscription: { types: ['doc.*'] } }).runOnce(quiet)
-    await s.emit(['before'], 'note.changed')
-    await s.change('before')
-    const raised = s.outbox(sink, { subscription: { types: ['note.*'], revision: 2 } })
-    await raised.runOnce(quiet)
-    await s.emit(['after'], 'note.changed')
-    await s.change('after')
-    await raised.runOnce(quiet)
-    const heard = sink.accepted.map((event) => `${event.type} ${event.aggregateId}`)
-    expect(heard, 'each position by its own filter').toEqual([
-      'doc.changed before',
-      'note.changed after',
-    ])
-    const conflict = s.outbox(sink, { subscription: { types: ['*'], revision: 2 } }).runOnce(quiet)
-    await expect(conflict).rejects.toMatchObject({ code: 'HMD_SUBSCRIPTION_CONFLICT' })
-  },
-)
+export const raisedFilter = defineCase('revision: a new filter holds from its position', async (env) => {
+  const s = await stage(env)
+  const sink = env.engine.testing.memorySink()
+  await s.outbox(sink, { subscription: { types: ['doc.*'] } }).runOnce(quiet)
+  await s.emit(['before'], 'note.changed')
+  await s.change('before')
+  const raised = s.outbox(sink, { subscription: { types: ['note.*'], revision: 2 } })
+  await raised.runOnce(quiet)
+  await s.emit(['after'], 'note.changed')
+  await s.change('after')
+  await raised.runOnce(quiet)
+  const heard = sink.accepted.map((event) => `${event.type} ${event.aggregateId}`)
+  expect(heard, 'each position by its own filter').toEqual(['doc.changed before', 'note.changed after'])
+  const conflict = s.outbox(sink, { subscription: { types: ['*'], revision: 2 } }).runOnce(quiet)
+  await expect(conflict).rejects.toMatchObject({ code: 'HMD_SUBSCRIPTION_CONFLICT' })
+})
 
 export const priority = defineCase('priority', async (env) => {
   const s = await stage(env)
@@ -155,7 +145,11 @@ export const priority = defineCase('priority', async (env) => {
   const outbox = s
     .outbox(drafts, { name: 'drafts', subscription: { types: ['draft.*'], priority: 0 } })
     .subscribe('published', {
-      ...{ revision: 1, types: ['doc.*'], sink: published, priority: 10, from: 'beginning' },
+      revision: 1,
+      types: ['doc.*'],
+      sink: published,
+      priority: 10,
+      from: 'beginning',
     })
   const worker = await outbox.start(quiet)
   await eventually(() => drafts.accepted.length > 500)

@@ -25,26 +25,31 @@ interface Stage {
 
 async function prepare({ db }: Env, rows: number): Promise<void> {
   await db.query('create table item (id bigint primary key, name text not null, n int not null)')
-  await db.query(`insert into item select n, 'Item ' || n, n from generate_series(1, $1::int) n`, [
-    rows,
-  ])
+  await db.query(`insert into item select n, 'Item ' || n, n from generate_series(1, $1::int) n`, [rows])
 }
 
 /** Workers and runners of one "machine"; each has hooks of its own. */
 async function open(env: Env, hooks: Hooks = {}): Promise<Stage> {
   const { db, engine: hermod } = env
-  const { postgresSearch } = await hermod.load<
-    typeof import('../../../src/sinks/search/postgres.ts')
-  >('sinks/search/postgres.ts')
+  const { postgresSearch } =
+    await hermod.load<typeof import('../../../src/sinks/search/postgres.ts')>('sinks/search/postgres.ts')
   const engine = hooked(postgresSearch({ pool: db.pool }), hooks)
   const outbox = hermod.createOutbox({ pool: db.pool }) as Outbox
   const index = outbox.index('items', {
-    ...{ engine, definition: { fields }, subscription: 'search', keepMs: 3_600_000 },
+    engine,
+    definition: { fields },
+    subscription: 'search',
+    keepMs: 3_600_000,
     source: hookedSource(hermod.tableSource({ table: 'item' }), hooks),
   })
   outbox.subscribe('search', {
-    ...{ revision: 1, types: ['item.*'], coalesce: 'latest', from: 'beginning' },
-    ...{ sink: index.sink(), load: index.load, loads: 'references' },
+    revision: 1,
+    types: ['item.*'],
+    coalesce: 'latest',
+    from: 'beginning',
+    sink: index.sink(),
+    load: index.load,
+    loads: 'references',
   })
   await index.ensure()
   db.closeAtEnd(() => outbox.close())
@@ -65,13 +70,11 @@ async function deliver({ db, engine: hermod }: Env): Promise<void> {
   ])
   const outbox = hermod.createOutbox({ pool: db.pool })
   outbox.subscribe('search', {
-    ...{
-      revision: 1,
-      types: ['item.*'],
-      coalesce: 'latest',
-      from: 'beginning',
-      loads: 'references',
-    },
+    revision: 1,
+    types: ['item.*'],
+    coalesce: 'latest',
+    from: 'beginning',
+    loads: 'references',
     sink: searchSink(postgresSearch({ pool: db.pool }), { index: 'items' }),
     load: async (events) => {
       const ids = events.map(({ aggregateId }) => aggregateId)
@@ -85,10 +88,7 @@ async function deliver({ db, engine: hermod }: Env): Promise<void> {
 
 function hooked(engine: SearchEngine, hooks: Hooks): SearchEngine {
   const wrapped = Object.create(engine) as SearchEngine
-  const before = <K extends keyof SearchEngine>(
-    name: K,
-    hook: (given: unknown[]) => Hook | undefined,
-  ) => {
+  const before = <K extends keyof SearchEngine>(name: K, hook: (given: unknown[]) => Hook | undefined) => {
     const real = (engine[name] as (...args: unknown[]) => unknown).bind(engine)
     Object.defineProperty(wrapped, name, {
       value: async (...args: unknown[]) => {
@@ -115,9 +115,7 @@ function hooked(engine: SearchEngine, hooks: Hooks): SearchEngine {
     before(name, () => undefined)
   }
   before('upsert', ([, , options]) =>
-    (options as { generation?: string } | undefined)?.generation === undefined
-      ? undefined
-      : hooks.load,
+    (options as { generation?: string } | undefined)?.generation === undefined ? undefined : hooks.load,
   )
   before('createGeneration', () => hooks.create)
   before('swapGeneration', () => hooks.swap)
@@ -170,22 +168,14 @@ async function succeeded({ outbox }: Stage, id: bigint): Promise<Record<string, 
 }
 
 /** The live generation holds what the table says, and so does one that was filled before it. */
-async function allNewest(
-  { db }: Env,
-  { outbox, engine }: Stage,
-  former: readonly string[] = [],
-): Promise<void> {
+async function allNewest({ db }: Env, { outbox, engine }: Stage, former: readonly string[] = []): Promise<void> {
   const { id } = await outbox.verify('items', {}, BY)
   const { result, error } = await outbox.journeys.run(id)
   expect({ ...result, error }).toMatchObject({ missing: 0, orphaned: 0, stale: 0, error: null })
   const rows = await db.query<{ id: string; name: string }>('select id::text, name from item')
-  const filled = (await engine.generations('items')).filter(
-    ({ id, state }) => state === 'live' || former.includes(id),
-  )
+  const filled = (await engine.generations('items')).filter(({ id, state }) => state === 'live' || former.includes(id))
   for (const { id: generation } of filled) {
-    expect(await engine.count('items', { generation }), `generation ${generation}`).toBe(
-      rows.length,
-    )
+    expect(await engine.count('items', { generation }), `generation ${generation}`).toBe(rows.length)
     for (const { id, name } of rows) {
       const stored = await engine.get('items', id, { generation })
       expect(stored?.document.name, `${id} in generation ${generation}`).toBe(name)
@@ -204,9 +194,7 @@ export const againstLive = defineCase('rebuild-against-live', async (env) => {
   // The page is read; before it is loaded, rows of it change, go and come, and all that is delivered.
   await page.arrived
   await stage.rename(3, 'Newer')
-  await env.db.query(
-    `with w as (delete from item where id = 4) select outbox.emit('item.deleted', 'item', '4', null)`,
-  )
+  await env.db.query(`with w as (delete from item where id = 4) select outbox.emit('item.deleted', 'item', '4', null)`)
   await env.db.query(
     `with w as (insert into item values (0, 'Before all', 0)) select outbox.emit('item.created', 'item', '0', null)`,
   )
@@ -230,14 +218,10 @@ export const takenOver = points.map((point) =>
     const lost = zombie.outbox.journeys.run(id)
     await frozen.arrived
     await heir.rename(5, 'While nobody had it')
-    await env.db.query(
-      `update outbox.journey set owner = 'frozen', owner_until = outbox.clock() where id = $1`,
-      [id],
-    )
+    await env.db.query(`update outbox.journey set owner = 'frozen', owner_until = outbox.clock() where id = $1`, [id])
     const { state, error } = await heir.outbox.journeys.run(id)
     expect(error ?? state).toBe('succeeded')
-    const live = async () =>
-      (await heir.engine.generations('items')).find(({ state }) => state === 'live')?.id
+    const live = async () => (await heir.engine.generations('items')).find(({ state }) => state === 'live')?.id
     const made = await live()
     await heir.rename(6, 'After the swap')
     await env.engine.testing.drain(heir.outbox)
@@ -314,13 +298,9 @@ export const callInFlight = defineCase('swap-with-call-in-flight', async (env) =
   const { generation } = await succeeded(stage, id)
   await env.engine.testing.drain(stage.outbox)
   // An old batch that comes late changes nothing in the generation that is live now.
-  const late = await stage.engine.upsert('items', [
-    { id: '7', version: 1n, json: '{"name":"Old"}' },
-  ])
+  const late = await stage.engine.upsert('items', [{ id: '7', version: 1n, json: '{"name":"Old"}' }])
   expect(late.map(({ outcome }) => outcome)).toEqual(['superseded'])
-  expect((await stage.engine.generations('items')).find(({ state }) => state === 'live')?.id).toBe(
-    generation,
-  )
+  expect((await stage.engine.generations('items')).find(({ state }) => state === 'live')?.id).toBe(generation)
   await allNewest(env, stage)
 })
 

@@ -50,42 +50,39 @@ export const inOrder = defineCase('replay-against-live: in order, counted first'
 })
 
 /** A slice is out when the document changes: the live event waits for it, and is sent after it. */
-export const liveMeanwhile = defineCase(
-  'replay-against-live: a live edit meanwhile',
-  async (env) => {
-    const { s, sink, outbox, a } = await delivered(env, { batch: { count: 1 } })
-    const out = gate()
-    const hold = gate()
-    const { deliver } = sink
-    Object.assign(sink, {
-      deliver: async (...call: Parameters<typeof deliver>) => {
-        const answer = await deliver(...call)
-        out.open()
-        await hold.opened
-        return answer
-      },
-    })
-    await replay(outbox)
-    const worker = await outbox.start({ ...quiet, concurrency: 1 })
-    await out.opened
-    expect(versionsOf(sink, a)).toEqual([1])
-    const [other] = (await s.inLane(7, 1)) as [string]
-    await s.change(a, other)
-    // Other lanes go on, this one waits.
-    await eventually(() => versionsOf(sink, other).length + versionsOf(sink, a).length > 1)
-    expect(versionsOf(sink, a), 'what was sent while a slice was out').toEqual([1])
-    hold.open()
-    await eventually(async () => (await s.open()) === 0)
-    const [journey] = await outbox.journeys.list()
-    await outbox.journeys.wait(journey?.id as bigint)
-    await worker.stop()
-    const versions = versionsOf(sink, a)
-    expect(versions.at(-1), `the last thing sent: ${versions}`).toBe(3)
-    // Without coalescing what was delivered meanwhile is sent again too: the cursors have to meet.
-    expect(versions.filter((v) => v === 2)).toHaveLength(1)
-    await holds(s.db, 'I7', 'I8')
-  },
-)
+export const liveMeanwhile = defineCase('replay-against-live: a live edit meanwhile', async (env) => {
+  const { s, sink, outbox, a } = await delivered(env, { batch: { count: 1 } })
+  const out = gate()
+  const hold = gate()
+  const { deliver } = sink
+  Object.assign(sink, {
+    deliver: async (...call: Parameters<typeof deliver>) => {
+      const answer = await deliver(...call)
+      out.open()
+      await hold.opened
+      return answer
+    },
+  })
+  await replay(outbox)
+  const worker = await outbox.start({ ...quiet, concurrency: 1 })
+  await out.opened
+  expect(versionsOf(sink, a)).toEqual([1])
+  const [other] = (await s.inLane(7, 1)) as [string]
+  await s.change(a, other)
+  // Other lanes go on, this one waits.
+  await eventually(() => versionsOf(sink, other).length + versionsOf(sink, a).length > 1)
+  expect(versionsOf(sink, a), 'what was sent while a slice was out').toEqual([1])
+  hold.open()
+  await eventually(async () => (await s.open()) === 0)
+  const [journey] = await outbox.journeys.list()
+  await outbox.journeys.wait(journey?.id as bigint)
+  await worker.stop()
+  const versions = versionsOf(sink, a)
+  expect(versions.at(-1), `the last thing sent: ${versions}`).toBe(3)
+  // Without coalescing what was delivered meanwhile is sent again too: the cursors have to meet.
+  expect(versions.filter((v) => v === 2)).toHaveLength(1)
+  await holds(s.db, 'I7', 'I8')
+})
 
 /** With coalescing an old version must not go out once a newer one has. */
 export const endsNewest = defineCase('replay-ends-newest', async (env) => {
@@ -140,42 +137,39 @@ export const sameHash = defineCase('replay-ends-newest: two documents of one has
 })
 
 /** The slice is delivered when its owner is frozen; another takes over and goes on from the same place. */
-export const formerOwner = defineCase(
-  'replay-against-live: a former owner is refused',
-  async (env) => {
-    const { s, sink, outbox, a } = await delivered(env, { callMs: 500 })
-    const watched = new WatchedPool(s.db.pool)
-    const late = gate()
-    const frozen = gate()
-    let answered: unknown
-    watched.before = async (text) => {
-      if (!text.includes('outbox.settle_replay(') || answered !== undefined) return
-      answered = false
-      late.open()
-      await frozen.opened
-    }
-    const { id } = await replay(outbox)
-    const slow = s.outbox(sink, { pool: watched, subscription: { callMs: 500 } })
-    const first = await slow.start({ ...quiet, leaseMs: 1_000, concurrency: 1 })
-    await late.opened
-    // The whole process is frozen.
-    watched.before = () => frozen.opened
-    await s.clock.advance(60_000)
-    const second = s.outbox(sink, { subscription: { callMs: 500 } })
-    const worker = await second.start({ ...quiet, concurrency: 1 })
-    expect(await second.journeys.wait(id)).toMatchObject({ state: 'succeeded' })
-    await s.change(a)
-    await eventually(async () => (await s.open()) === 0)
-    frozen.open()
-    await first.stop()
-    await worker.stop()
-    const versions = versionsOf(sink, a)
-    expect(versions.at(-1), `${versions}`).toBe(3)
-    const [row] = await s.db.query('select count(*)::int as n from outbox.replay')
-    expect(row?.n, 'a late settle moved a replay').toBe(0)
-    await holds(s.db, 'I7', 'I8')
-  },
-)
+export const formerOwner = defineCase('replay-against-live: a former owner is refused', async (env) => {
+  const { s, sink, outbox, a } = await delivered(env, { callMs: 500 })
+  const watched = new WatchedPool(s.db.pool)
+  const late = gate()
+  const frozen = gate()
+  let answered: unknown
+  watched.before = async (text) => {
+    if (!text.includes('outbox.settle_replay(') || answered !== undefined) return
+    answered = false
+    late.open()
+    await frozen.opened
+  }
+  const { id } = await replay(outbox)
+  const slow = s.outbox(sink, { pool: watched, subscription: { callMs: 500 } })
+  const first = await slow.start({ ...quiet, leaseMs: 1_000, concurrency: 1 })
+  await late.opened
+  // The whole process is frozen.
+  watched.before = () => frozen.opened
+  await s.clock.advance(60_000)
+  const second = s.outbox(sink, { subscription: { callMs: 500 } })
+  const worker = await second.start({ ...quiet, concurrency: 1 })
+  expect(await second.journeys.wait(id)).toMatchObject({ state: 'succeeded' })
+  await s.change(a)
+  await eventually(async () => (await s.open()) === 0)
+  frozen.open()
+  await first.stop()
+  await worker.stop()
+  const versions = versionsOf(sink, a)
+  expect(versions.at(-1), `${versions}`).toBe(3)
+  const [row] = await s.db.query('select count(*)::int as n from outbox.replay')
+  expect(row?.n, 'a late settle moved a replay').toBe(0)
+  await holds(s.db, 'I7', 'I8')
+})
 
 /** Rows in the range: what waits is taken over, what was dead is closed by the replay. */
 export const absorbs = defineCase('replay-absorbs-rows', async (env) => {
@@ -240,23 +234,20 @@ export const outage = defineCase('replay-waits-for-the-destination', async (env)
   expect(versionsOf(sink, a)).toEqual([2])
 })
 
-export const mailSkipped = defineCase(
-  'replay-against-live: mail is asked for by name',
-  async (env) => {
-    const s = await stage(env)
-    const sink = env.engine.testing.memorySink({ capabilities: { ledger: true } })
-    const outbox = s.outbox(sink, { name: 'mail' })
-    await s.change('a')
-    await s.change('b')
-    await outbox.runOnce(quiet)
-    expect(labels(sink).sort()).toEqual(['a@1', 'b@1'])
-    await expect(replay(outbox, {}, 'mail')).rejects.toMatchObject({ code: 'HMD_REPLAY_LEDGER' })
-    const done = await whole(outbox, { confirm: 'mail', aggregate: ['doc', 'a'] }, 'mail')
-    expect(done).toMatchObject({ state: 'succeeded', result: { sent: 1 } })
-    await outbox.runOnce(quiet)
-    expect(labels(sink).sort()).toEqual(['a@1', 'a@1', 'b@1'])
-  },
-)
+export const mailSkipped = defineCase('replay-against-live: mail is asked for by name', async (env) => {
+  const s = await stage(env)
+  const sink = env.engine.testing.memorySink({ capabilities: { ledger: true } })
+  const outbox = s.outbox(sink, { name: 'mail' })
+  await s.change('a')
+  await s.change('b')
+  await outbox.runOnce(quiet)
+  expect(labels(sink).sort()).toEqual(['a@1', 'b@1'])
+  await expect(replay(outbox, {}, 'mail')).rejects.toMatchObject({ code: 'HMD_REPLAY_LEDGER' })
+  const done = await whole(outbox, { confirm: 'mail', aggregate: ['doc', 'a'] }, 'mail')
+  expect(done).toMatchObject({ state: 'succeeded', result: { sent: 1 } })
+  await outbox.runOnce(quiet)
+  expect(labels(sink).sort()).toEqual(['a@1', 'a@1', 'b@1'])
+})
 
 const CLAIM = `select lane, fence::int from outbox.claim('all', 1, $1, 16, 45000)`
 const SETTLE = `select outbox.settle_replay('all', 1, $1, $2::bigint, $3::json) as met`
@@ -265,9 +256,7 @@ const SETTLE = `select outbox.settle_replay('all', 1, $1, $2::bigint, $3::json) 
 export const fenced = defineCase('replay-against-live: every settle is fenced', async (env) => {
   const { s, outbox } = await delivered(env)
   const { id } = await replay(outbox)
-  await s.db.query(
-    `select outbox.take_journey('w', '{replay}', array[null::text], null, 1000000000)`,
-  )
+  await s.db.query(`select outbox.take_journey('w', '{replay}', array[null::text], null, 1000000000)`)
   const [a] = await s.db.query<{ lane: number; fence: number }>(CLAIM, ['a'])
   await s.clock.advance(46_000)
   const [b] = await s.db.query<{ lane: number; fence: number }>(CLAIM, ['b'])

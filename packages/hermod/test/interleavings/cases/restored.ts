@@ -61,9 +61,7 @@ export async function restore(from: Asks, to: pg.Pool, options: CopyOptions = {}
 }
 
 async function copyTable(from: Asks, to: pg.PoolClient, table: string): Promise<void> {
-  const [row] = await from.query(
-    `select coalesce(json_agg(t), '[]')::text as rows from outbox.${table} t`,
-  )
+  const [row] = await from.query(`select coalesce(json_agg(t), '[]')::text as rows from outbox.${table} t`)
   await to.query(`delete from outbox.${table}`)
   await to.query(
     `insert into outbox.${table} overriding system value
@@ -73,9 +71,7 @@ async function copyTable(from: Asks, to: pg.PoolClient, table: string): Promise<
 }
 
 async function copySequences(from: Asks, to: pg.PoolClient): Promise<void> {
-  const rows = await from.query(
-    `select sequencename as name, last_value from pg_sequences where schemaname = 'outbox'`,
-  )
+  const rows = await from.query(`select sequencename as name, last_value from pg_sequences where schemaname = 'outbox'`)
   for (const { name, last_value: last } of rows) {
     if (last !== null) await to.query(`select setval('outbox.' || $1::text, $2)`, [name, last])
   }

@@ -115,13 +115,7 @@ export const restoreOvertaken = defineCase('restore-overtaken', async ({ db, eng
     const numbered = await step(db).catch(String)
     expect(numbered, 'numbered while the counter passes restored xids').toBe(1)
   }
-  expect((await logged(db)).filter((id) => !id.startsWith('new'))).toEqual([
-    'a',
-    'b',
-    'c',
-    'd',
-    'e',
-  ])
+  expect((await logged(db)).filter((id) => !id.startsWith('new'))).toEqual(['a', 'b', 'c', 'd', 'e'])
   await holds(db, 'I1', 'I3', 'I5')
 })
 
@@ -160,11 +154,4 @@ export const otherLanes = defineCase('restore-guard: another number of lanes', a
   expect(await rebase(db.pool)).toMatchObject({ numbered: 3 })
 })
 
-export const cases = [
-  restoreGuard,
-  xidsBackwards,
-  openWindow,
-  restoreOvertaken,
-  sequenceBehindFence,
-  otherLanes,
-]
+export const cases = [restoreGuard, xidsBackwards, openWindow, restoreOvertaken, sequenceBehindFence, otherLanes]

@@ -5,10 +5,7 @@ import type { Running, Session } from '../../../../../test/support/session.ts'
 
 /** Emits one event of the aggregate `doc/<id>`; `v` is the true order of changes, where it matters. */
 export async function emit(tx: Session, id: string, v = 1): Promise<number> {
-  const [row] = await tx.run(`select outbox.emit('doc.updated', 'doc', $1, $2) as id`, [
-    id,
-    JSON.stringify({ id, v }),
-  ])
+  const [row] = await tx.run(`select outbox.emit('doc.updated', 'doc', $1, $2) as id`, [id, JSON.stringify({ id, v })])
   return Number(row?.id)
 }
 
@@ -43,11 +40,7 @@ export async function positions(on: Asks | Session): Promise<number[]> {
 }
 
 /** The first column of the first row. */
-export async function value<T>(
-  on: Asks | Session,
-  sql: string,
-  params: unknown[] = [],
-): Promise<T> {
+export async function value<T>(on: Asks | Session, sql: string, params: unknown[] = []): Promise<T> {
   const [row] = await ask(on, sql, params)
   return Object.values(row ?? {})[0] as T
 }

@@ -19,9 +19,7 @@ export const labels = (sink: Pick<MemorySink, 'accepted'>): string[] => sink.acc
 
 /** Versions a sink accepted of one document, in order. */
 export const versionsOf = (sink: Pick<MemorySink, 'accepted'>, id: string): number[] =>
-  sink.accepted
-    .filter(({ aggregateId }) => aggregateId === id)
-    .map(({ payload }) => (payload as { v: number }).v)
+  sink.accepted.filter(({ aggregateId }) => aggregateId === id).map(({ payload }) => (payload as { v: number }).v)
 
 export type Serve = {
   readonly subscription?: Partial<SubscriptionOptions>
@@ -95,13 +93,13 @@ export class Stage {
     return rows.map(({ id }) => id)
   }
 
-  outbox(
-    sink: SubscriptionOptions['sink'],
-    { subscription = {}, name = 'all', pool, listener = {} }: Serve = {},
-  ) {
+  outbox(sink: SubscriptionOptions['sink'], { subscription = {}, name = 'all', pool, listener = {} }: Serve = {}) {
     const given = { pool: pool ?? this.db.pool, random: () => 0, listener }
     return this.env.engine.createOutbox(given as unknown as OutboxOptions).subscribe(name, {
-      ...{ revision: 1, types: ['*'], from: 'beginning', sink },
+      revision: 1,
+      types: ['*'],
+      from: 'beginning',
+      sink,
       ...subscription,
     } as SubscriptionOptions)
   }

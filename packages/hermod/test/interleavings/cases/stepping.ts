@@ -61,29 +61,26 @@ export const snapshotAfterLock = defineCase('snapshot-after-lock', async ({ db }
 })
 
 /** A has the lock and is held up before it looks: it needs `step`, which P has locked. */
-export const snapshotAfterPause = defineCase(
-  'snapshot-after-lock: held up in between',
-  async ({ db }) => {
-    const [t1, p] = [await session(db, 't1'), await session(db, 'p')]
-    const [a, b] = [await session(db, 'a'), await session(db, 'b')]
-    // A connection's first call would already stop at the type of `step`, before it has the lock.
-    await step(a)
-    await step(b)
-    await t1.begin()
-    await emit(t1, 'open meanwhile')
-    await p.begin()
-    await p.run('lock table outbox.step in access exclusive mode')
-    const late = a.start(STEP)
-    await late.blocked(p)
-    expect(await endsUnblocked(b.start(STEP), 'a second sequencer')).toEqual([])
-    await t1.commit()
-    await p.commit()
-    const [first] = await late.promise
-    expect(first?.numbered, 'what committed between the lock and the snapshot').toBe(1)
-    expect(await step(b)).toBe(0)
-    await holds(db, 'I1', 'I3', 'I5')
-  },
-)
+export const snapshotAfterPause = defineCase('snapshot-after-lock: held up in between', async ({ db }) => {
+  const [t1, p] = [await session(db, 't1'), await session(db, 'p')]
+  const [a, b] = [await session(db, 'a'), await session(db, 'b')]
+  // A connection's first call would already stop at the type of `step`, before it has the lock.
+  await step(a)
+  await step(b)
+  await t1.begin()
+  await emit(t1, 'open meanwhile')
+  await p.begin()
+  await p.run('lock table outbox.step in access exclusive mode')
+  const late = a.start(STEP)
+  await late.blocked(p)
+  expect(await endsUnblocked(b.start(STEP), 'a second sequencer')).toEqual([])
+  await t1.commit()
+  await p.commit()
+  const [first] = await late.promise
+  expect(first?.numbered, 'what committed between the lock and the snapshot').toBe(1)
+  expect(await step(b)).toBe(0)
+  await holds(db, 'I1', 'I3', 'I5')
+})
 
 export const stepKilled = defineCase('step-killed', async ({ db }) => {
   const producer = await session(db, 'producer')
@@ -105,8 +102,7 @@ export const stepKilled = defineCase('step-killed', async ({ db }) => {
  * would count it as finished, and what it emits afterwards would never be numbered.
  */
 export const stepInWriter = defineCase('step-in-a-writer', async ({ db, engine }) => {
-  const { sequence } =
-    await engine.load<typeof import('../../../src/flow/sequence.ts')>('flow/sequence.ts')
+  const { sequence } = await engine.load<typeof import('../../../src/flow/sequence.ts')>('flow/sequence.ts')
   const a = await session(db, 'a')
   const b = await session(db, 'b')
   await step(db)
@@ -121,8 +117,7 @@ export const stepInWriter = defineCase('step-in-a-writer', async ({ db, engine }
 })
 
 export const isolation = defineCase('isolation', async ({ db, engine }) => {
-  const { sequence } =
-    await engine.load<typeof import('../../../src/flow/sequence.ts')>('flow/sequence.ts')
+  const { sequence } = await engine.load<typeof import('../../../src/flow/sequence.ts')>('flow/sequence.ts')
   await db.query(`create table doc (id text primary key, v int not null default 0);
                   insert into doc (id) values ('x'), ('y')`)
   const change = (id: string) => `update doc set v = v + 1 where id = '${id}' returning v`
@@ -158,8 +153,7 @@ export const isolation = defineCase('isolation', async ({ db, engine }) => {
 })
 
 export const sequenceCache = defineCase('sequence-cache', async ({ db, engine }) => {
-  const { sequence } =
-    await engine.load<typeof import('../../../src/flow/sequence.ts')>('flow/sequence.ts')
+  const { sequence } = await engine.load<typeof import('../../../src/flow/sequence.ts')>('flow/sequence.ts')
   const producer = await session(db, 'producer')
   await emitAlone(producer, 'before')
   await db.query('alter sequence outbox.event_id cache 20')

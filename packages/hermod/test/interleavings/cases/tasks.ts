@@ -22,9 +22,7 @@ export class Tasks {
 
   /** What the destination has applied: tasks end in their order. */
   get applied(): string[] {
-    return this.#tasks
-      .filter(({ outcome }) => outcome?.outcome === 'delivered')
-      .flatMap(({ events }) => events)
+    return this.#tasks.filter(({ outcome }) => outcome?.outcome === 'delivered').flatMap(({ events }) => events)
   }
 
   end(at: number, outcome: Outcome = { outcome: 'delivered' }): void {

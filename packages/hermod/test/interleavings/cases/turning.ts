@@ -21,11 +21,7 @@ const does = (text: string, ...calls: readonly string[]) =>
   ['outbox.turn(', ...calls].every((call) => text.includes(call))
 
 /** Calls `work` before the first turn that does all of this. */
-function beforeTurn(
-  watched: WatchedPool,
-  calls: readonly string[],
-  work: () => Promise<void>,
-): void {
+function beforeTurn(watched: WatchedPool, calls: readonly string[], work: () => Promise<void>): void {
   watched.before = async (text) => {
     if (!does(text, ...calls)) return
     watched.before = () => {}
@@ -93,12 +89,7 @@ export const turnStepRefused = defineCase('turn: the step is refused', async (en
 })
 
 /** Events of a lane go by, until it is known to be read, and what is numbered next is handed over with the step. */
-async function untilKnown(
-  s: Stage,
-  watched: WatchedPool,
-  outbox: { wake(): void },
-  id: string,
-): Promise<void> {
+async function untilKnown(s: Stage, watched: WatchedPool, outbox: { wake(): void }, id: string): Promise<void> {
   const from = watched.ended.length
   await eventually(async () => {
     await s.emit([id])
@@ -108,35 +99,32 @@ async function untilKnown(
 }
 
 /** What the step hands over is not all there is: it must be read. */
-export const turnNumberedBetween = defineCase(
-  'turn: somebody else has numbered in between',
-  async (env) => {
-    const s = await stage(env)
-    const [passing, a] = (await s.inLane(0, 2)) as [string, string]
-    const watched = new WatchedPool(s.db.pool)
-    const sink = env.engine.testing.memorySink()
-    const outbox = s.outbox(sink, { pool: watched })
-    const worker = await outbox.start(patient)
-    await untilKnown(s, watched, outbox, passing)
-    let between = false
-    beforeTurn(watched, ['outbox.sequence(', 'known'], async () => {
-      await s.change(a)
-      await s.emit([a])
-      between = true
-    })
-    await eventually(async () => {
-      if (!between) await s.emit([passing])
-      outbox.wake()
-      return between && labels(sink).includes(`${a}@2`)
-    })
-    await s.step()
-    await eventually(async () => (await s.open()) === 0)
-    await worker.stop()
-    const ours = labels(sink).filter((label) => label.startsWith(`${a}@`))
-    expect(ours, 'what somebody else had numbered').toEqual([`${a}@1`, `${a}@2`])
-    await holds(s.db, 'I8')
-  },
-)
+export const turnNumberedBetween = defineCase('turn: somebody else has numbered in between', async (env) => {
+  const s = await stage(env)
+  const [passing, a] = (await s.inLane(0, 2)) as [string, string]
+  const watched = new WatchedPool(s.db.pool)
+  const sink = env.engine.testing.memorySink()
+  const outbox = s.outbox(sink, { pool: watched })
+  const worker = await outbox.start(patient)
+  await untilKnown(s, watched, outbox, passing)
+  let between = false
+  beforeTurn(watched, ['outbox.sequence(', 'known'], async () => {
+    await s.change(a)
+    await s.emit([a])
+    between = true
+  })
+  await eventually(async () => {
+    if (!between) await s.emit([passing])
+    outbox.wake()
+    return between && labels(sink).includes(`${a}@2`)
+  })
+  await s.step()
+  await eventually(async () => (await s.open()) === 0)
+  await worker.stop()
+  const ours = labels(sink).filter((label) => label.startsWith(`${a}@`))
+  expect(ours, 'what somebody else had numbered').toEqual([`${a}@1`, `${a}@2`])
+  await holds(s.db, 'I8')
+})
 
 /** What the step hands over knows nothing of retries: where there are some, it must be read. */
 export const turnBesideRetry = defineCase('turn: an aggregate waits', async (env) => {
@@ -144,8 +132,7 @@ export const turnBesideRetry = defineCase('turn: an aggregate waits', async (env
   const [passing, a] = (await s.inLane(0, 2)) as [string, string]
   const watched = new WatchedPool(s.db.pool)
   const sink = env.engine.testing.memorySink({
-    answer: ({ aggregateId }) =>
-      aggregateId === a ? s.say.retry({ afterMs: 3_600_000 }) : undefined,
+    answer: ({ aggregateId }) => (aggregateId === a ? s.say.retry({ afterMs: 3_600_000 }) : undefined),
   })
   const outbox = s.outbox(sink, { pool: watched })
   const worker = await outbox.start(patient)
@@ -173,8 +160,7 @@ export const turnBesideRetry = defineCase('turn: an aggregate waits', async (env
 
 /** What passed waits for another round only while it is less than a batch. */
 export const keptWithinBound = defineCase('turn: less than a batch is kept', async ({ engine }) => {
-  const { Settling } =
-    await engine.load<typeof import('../../../src/worker/settling.ts')>('worker/settling.ts')
+  const { Settling } = await engine.load<typeof import('../../../src/worker/settling.ts')>('worker/settling.ts')
   const settling = new Settling({ subscription: { batch: { count: 5 } } } as Station)
   const plain = { failed: 0, superseded: 0, rows: [], held: [], done: [], beyond: [] }
   const kept: (number | undefined)[] = []
@@ -188,36 +174,33 @@ export const keptWithinBound = defineCase('turn: less than a batch is kept', asy
 })
 
 /** At most two batches are unsettled at any moment, however small and quick they are: so many a crash may repeat. */
-export const unsettledAtMost = defineCase(
-  'turn: at most two batches are unsettled',
-  async (env) => {
-    const s = await stage(env)
-    const [count, total] = [20, 2_400]
-    const SETTLED = `select coalesce(sum(n.delivered), 0)::int as count from (
+export const unsettledAtMost = defineCase('turn: at most two batches are unsettled', async (env) => {
+  const s = await stage(env)
+  const [count, total] = [20, 2_400]
+  const SETTLED = `select coalesce(sum(n.delivered), 0)::int as count from (
     select distinct on (lane) delivered from outbox.cursor order by lane, fence desc, pos desc) n`
-    const sink = env.engine.testing.memorySink()
-    let unsettled = 0
-    const counting: typeof sink = {
-      ...sink,
-      deliver: async (events, context) => {
-        const [settled] = await s.db.query<{ count: number }>(SETTLED)
-        const before = sink.accepted.length - (settled?.count ?? 0)
-        unsettled = Math.max(unsettled, before + events.length)
-        return sink.deliver(events, context)
-      },
+  const sink = env.engine.testing.memorySink()
+  let unsettled = 0
+  const counting: typeof sink = {
+    ...sink,
+    deliver: async (events, context) => {
+      const [settled] = await s.db.query<{ count: number }>(SETTLED)
+      const before = sink.accepted.length - (settled?.count ?? 0)
+      unsettled = Math.max(unsettled, before + events.length)
+      return sink.deliver(events, context)
+    },
+  }
+  const outbox = s.outbox(counting, { subscription: { batch: { count } } })
+  const worker = await outbox.start({ ...options, busyPollMs: 50, pollMs: 100 })
+  const emitting = async () => {
+    for (let n = 0; n < total / 2; n += 2) {
+      await s.emit(['a', 'b'])
+      outbox.wake()
     }
-    const outbox = s.outbox(counting, { subscription: { batch: { count } } })
-    const worker = await outbox.start({ ...options, busyPollMs: 50, pollMs: 100 })
-    const emitting = async () => {
-      for (let n = 0; n < total / 2; n += 2) {
-        await s.emit(['a', 'b'])
-        outbox.wake()
-      }
-    }
-    await Promise.all([emitting(), emitting()])
-    await eventually(() => sink.accepted.length >= total)
-    await worker.stop()
-    expect(unsettled, 'delivered and not settled').toBeLessThanOrEqual(2 * count)
-    expect(sink.accepted).toHaveLength(total)
-  },
-)
+  }
+  await Promise.all([emitting(), emitting()])
+  await eventually(() => sink.accepted.length >= total)
+  await worker.stop()
+  expect(unsettled, 'delivered and not settled').toBeLessThanOrEqual(2 * count)
+  expect(sink.accepted).toHaveLength(total)
+})

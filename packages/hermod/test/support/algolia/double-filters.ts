@@ -19,9 +19,7 @@ export function valuesAt(record: unknown, path: string): unknown[] {
   for (const key of path.split('.')) {
     level = level
       .flat(Number.POSITIVE_INFINITY)
-      .flatMap((one) =>
-        typeof one === 'object' && one !== null ? [(one as Record<string, unknown>)[key]] : [],
-      )
+      .flatMap((one) => (typeof one === 'object' && one !== null ? [(one as Record<string, unknown>)[key]] : []))
   }
   return level.flat(Number.POSITIVE_INFINITY).filter((one) => one !== undefined && one !== null)
 }
@@ -62,8 +60,7 @@ function facetTest(text: string, declared: ReadonlySet<string>): Test {
   const negated = value.startsWith('-')
   const wanted = value.replace(/^\\?-/, (minus) => (minus === '-' ? '' : '-')).toLowerCase()
   if (!declared.has(name) && name !== 'objectID') return () => false
-  const has: Test = (record) =>
-    valuesAt(record, name).some((one) => String(one).toLowerCase() === wanted)
+  const has: Test = (record) => valuesAt(record, name).some((one) => String(one).toLowerCase() === wanted)
   return negated ? (record) => !has(record) : has
 }
 
@@ -82,8 +79,7 @@ function numericTest(text: string): Test {
   return (record) => numbers(record, match[1]).some((one) => compare(one, match[2], bound))
 }
 
-const numbers = (record: object, path = '') =>
-  valuesAt(record, path).filter((one) => typeof one === 'number')
+const numbers = (record: object, path = '') => valuesAt(record, path).filter((one) => typeof one === 'number')
 
 function compare(one: number, operator: string | undefined, bound: number): boolean {
   switch (operator) {

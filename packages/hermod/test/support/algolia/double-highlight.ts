@@ -44,18 +44,12 @@ function put(target: Record<string, unknown>, keys: readonly string[], value: un
 function marked(value: unknown, query: ParsedQuery, options: Settings & SearchParams): unknown {
   if (Array.isArray(value)) return value.map((one) => marked(one, query, options))
   if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(
-      Object.entries(value).map(([key, one]) => [key, marked(one, query, options)]),
-    )
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, marked(one, query, options)]))
   }
   return highlightText(String(value), query, options)
 }
 
-function highlightText(
-  text: string,
-  query: ParsedQuery,
-  options: Settings & SearchParams,
-): Highlighted {
+function highlightText(text: string, query: ParsedQuery, options: Settings & SearchParams): Highlighted {
   const { highlightPreTag = '<em>', highlightPostTag = '</em>' } = options
   const asked: QueryWord[] = [
     ...query.words,
@@ -74,7 +68,6 @@ function highlightText(
     value += highlightPostTag
     end = to
   }
-  const matchLevel =
-    matchedWords.size === 0 ? 'none' : matchedWords.size < asked.length ? 'partial' : 'full'
+  const matchLevel = matchedWords.size === 0 ? 'none' : matchedWords.size < asked.length ? 'partial' : 'full'
   return { value: value + text.slice(end), matchLevel, matchedWords: [...matchedWords] }
 }

@@ -153,10 +153,7 @@ function applyRequest(records: Map<string, AlgoliaRecord>, { action, body }: Bat
 }
 
 /** Undefined: a guard (`IncrementSet`, `IncrementFrom`) did not hold, the whole update is ignored. */
-function partially(
-  current: AlgoliaRecord | undefined,
-  changes: AlgoliaRecord,
-): AlgoliaRecord | undefined {
+function partially(current: AlgoliaRecord | undefined, changes: AlgoliaRecord): AlgoliaRecord | undefined {
   const next: Record<string, unknown> = { ...current }
   for (const [name, change] of Object.entries(changes)) {
     const { _operation: operation, value } = (change ?? {}) as Record<string, unknown>

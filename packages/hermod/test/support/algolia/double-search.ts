@@ -84,11 +84,7 @@ export function search(
 }
 
 /** What `browse` gives: no ranking but the custom one. */
-export function browse(
-  records: Iterable<AlgoliaRecord>,
-  settings: Settings,
-  params: SearchParams,
-): AlgoliaRecord[] {
+export function browse(records: Iterable<AlgoliaRecord>, settings: Settings, params: SearchParams): AlgoliaRecord[] {
   const passes = filterOf(params, settings.attributesForFaceting ?? [])
   return Array.from(records)
     .filter(passes)
@@ -109,14 +105,21 @@ function answerOf(
   const hits = found.slice(from, Math.max(from, to)).map((one) => hitOf(one, query, options))
   const reachable = Math.min(found.length, paginationLimitedTo)
   return {
-    ...{ hits, nbHits: found.length, index: name, query: params.query ?? '' },
+    hits,
+    nbHits: found.length,
+    index: name,
+    query: params.query ?? '',
     ...(paged
       ? { page, hitsPerPage, nbPages: hitsPerPage === 0 ? 0 : Math.ceil(reachable / hitsPerPage) }
       : { offset: from, length: params.length }),
     ...(params.facets && { facets: facetsOf(found, params.facets, options) }),
     exhaustive: { facetsCount: true, facetValues: true, nbHits: true, typo: true },
-    ...{ exhaustiveFacetsCount: true, exhaustiveNbHits: true, exhaustiveTypo: true },
-    ...{ params: '', processingTimeMS: 1, renderingContent: {} },
+    exhaustiveFacetsCount: true,
+    exhaustiveNbHits: true,
+    exhaustiveTypo: true,
+    params: '',
+    processingTimeMS: 1,
+    renderingContent: {},
   }
 }
 
@@ -127,9 +130,14 @@ function hitOf({ record, matches }: Found, query: ParsedQuery, options: Settings
     _highlightResult: highlightsOf(record, query, options),
     ...(options.getRankingInfo && {
       _rankingInfo: {
-        ...{ nbTypos, firstMatchedWord: Math.min(...matches.map(({ attribute }) => attribute), 0) },
-        ...{ proximityDistance: proximity(matches), userScore: 0, geoDistance: 0, filters: 0 },
-        ...{ geoPrecision: 1, nbExactWords: matches.filter(({ exact }) => exact).length },
+        nbTypos,
+        firstMatchedWord: Math.min(...matches.map(({ attribute }) => attribute), 0),
+        proximityDistance: proximity(matches),
+        userScore: 0,
+        geoDistance: 0,
+        filters: 0,
+        geoPrecision: 1,
+        nbExactWords: matches.filter(({ exact }) => exact).length,
         words: matches.length,
       },
     }),
@@ -168,11 +176,7 @@ interface Indexed {
   readonly words: readonly Word[]
 }
 
-function matchesOf(
-  record: AlgoliaRecord,
-  query: ParsedQuery,
-  options: Settings & SearchParams,
-): Match[] | undefined {
+function matchesOf(record: AlgoliaRecord, query: ParsedQuery, options: Settings & SearchParams): Match[] | undefined {
   const texts = attributeGroups(options).flatMap((paths, rank) =>
     paths.flatMap((path) =>
       valuesAt(record, path).map((value): Indexed => {
@@ -189,11 +193,7 @@ function matchesOf(
   return missing || (query.words.length > 0 && found.length === 0) ? undefined : found
 }
 
-function bestMatch(
-  asked: QueryWord,
-  texts: readonly Indexed[],
-  options: Settings & SearchParams,
-): Match | undefined {
+function bestMatch(asked: QueryWord, texts: readonly Indexed[], options: Settings & SearchParams): Match | undefined {
   const exactOnly = new Set(options.disableTypoToleranceOnAttributes)
   let best: Match | undefined
   for (const { path, rank, words } of texts) {
@@ -259,12 +259,10 @@ function orderOf({ ranking = RANKING, customRanking = [] }: Settings): Order {
 /** `asc(price)`, `desc(price)`; records without the attribute come last. */
 function byAttribute(criterion: string): Order {
   const sign = criterion.startsWith('desc(') ? -1 : 1
-  const value = ({ record }: Found) =>
-    Number(valuesAt(record, bareName(criterion))[0] ?? Number.NaN)
+  const value = ({ record }: Found) => Number(valuesAt(record, bareName(criterion))[0] ?? Number.NaN)
   return (a, b) => {
     const [one, other] = [value(a), value(b)]
-    if (Number.isNaN(one) || Number.isNaN(other))
-      return Number(Number.isNaN(one)) - Number(Number.isNaN(other))
+    if (Number.isNaN(one) || Number.isNaN(other)) return Number(Number.isNaN(one)) - Number(Number.isNaN(other))
     return sign * (one - other)
   }
 }
@@ -274,9 +272,7 @@ function facetsOf(
   asked: readonly string[],
   { attributesForFaceting = [], maxValuesPerFacet = 100 }: Settings,
 ): Record<string, Record<string, number>> {
-  const countable = attributesForFaceting
-    .filter((one) => !one.startsWith('filterOnly('))
-    .map(bareName)
+  const countable = attributesForFaceting.filter((one) => !one.startsWith('filterOnly(')).map(bareName)
   const wanted = countable.filter((name) => asked.includes('*') || asked.includes(name))
   const facets: Record<string, Record<string, number>> = {}
   for (const name of wanted) {

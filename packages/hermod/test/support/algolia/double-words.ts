@@ -63,8 +63,7 @@ export function parseQuery(query: string, options: QueryOptions): ParsedQuery {
   }
   const found = texts(rest).slice(0, wordsMax)
   const optional = new Set(optionalWords.flatMap(texts))
-  const isPrefix = (at: number) =>
-    queryType === 'prefixAll' || (queryType === 'prefixLast' && at === found.length - 1)
+  const isPrefix = (at: number) => queryType === 'prefixAll' || (queryType === 'prefixLast' && at === found.length - 1)
   const words = found
     .map((text, at) => ({ text, prefix: isPrefix(at), optional: optional.has(text) }))
     .filter(({ text, prefix }) => prefix || !options.removeStopWords || !STOP.has(text))
@@ -72,11 +71,7 @@ export function parseQuery(query: string, options: QueryOptions): ParsedQuery {
 }
 
 /** Typing errors between what was typed and a word of a record; undefined: another word. */
-export function typosBetween(
-  asked: QueryWord,
-  word: string,
-  options: QueryOptions,
-): number | undefined {
+export function typosBetween(asked: QueryWord, word: string, options: QueryOptions): number | undefined {
   if (word === asked.text || (asked.prefix && word.startsWith(asked.text))) return 0
   if (options.ignorePlurals && singular(word) === singular(asked.text)) return 0
   if (options.typoTolerance === false || options.typoTolerance === 'false') return undefined

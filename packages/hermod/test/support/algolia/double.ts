@@ -47,8 +47,7 @@ class Refused extends Error {
 }
 
 const missing = (index: string) => new Refused(404, `Index ${index} does not exist`)
-const quotaSays =
-  'You have exceeded your Record quota. Change your plan for more capacity, or delete records.'
+const quotaSays = 'You have exceeded your Record quota. Change your plan for more capacity, or delete records.'
 
 export class AlgoliaDouble {
   readonly appId: string
@@ -77,9 +76,7 @@ export class AlgoliaDouble {
 
   /** The main host, then the fallback. */
   get hosts(): string[] {
-    return this.#servers.map(
-      (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    )
+    return this.#servers.map((server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   }
 
   /** Connections break, and new ones are refused; what `open` undoes. */
@@ -95,9 +92,7 @@ export class AlgoliaDouble {
 
   async stop(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy()
-    await Promise.all(
-      this.#servers.map((server) => new Promise((resolve) => server.close(resolve))),
-    )
+    await Promise.all(this.#servers.map((server) => new Promise((resolve) => server.close(resolve))))
   }
 
   #listen(host: number): Promise<void> {
@@ -155,8 +150,7 @@ export class AlgoliaDouble {
 
   #admit({ headers }: IncomingMessage, { searchParams }: URL): void {
     const given = (name: string) => headers[name] ?? searchParams.get(name)
-    const fits =
-      given('x-algolia-application-id') === this.appId && given('x-algolia-api-key') === this.apiKey
+    const fits = given('x-algolia-application-id') === this.appId && given('x-algolia-api-key') === this.apiKey
     if (!fits) throw new Refused(403, 'Invalid Application-ID or API key')
   }
 
@@ -189,9 +183,7 @@ export class AlgoliaDouble {
     }
     if (method === 'GET' && id === undefined) return this.#object(name, what)
     if (method === 'DELETE' && id === undefined) {
-      const task = this.application.batch(name, [
-        { action: 'deleteObject', body: { objectID: what } },
-      ])
+      const task = this.application.batch(name, [{ action: 'deleteObject', body: { objectID: what } }])
       return this.#accepted(task, 'deletedAt')
     }
     throw new Refused(404, 'Path not found')
@@ -209,8 +201,15 @@ export class AlgoliaDouble {
 
   #list(): object {
     const items = [...this.application.indices].map(([name, { records, createdAt }]) => ({
-      ...{ name, createdAt, updatedAt: createdAt, entries: records.size, dataSize: 0, fileSize: 0 },
-      ...{ lastBuildTimeS: 0, numberOfPendingTasks: 0, pendingTask: false },
+      name,
+      createdAt,
+      updatedAt: createdAt,
+      entries: records.size,
+      dataSize: 0,
+      fileSize: 0,
+      lastBuildTimeS: 0,
+      numberOfPendingTasks: 0,
+      pendingTask: false,
     }))
     return { items, nbPages: 1 }
   }

@@ -17,9 +17,7 @@ export function filterValue(text: string): string {
 /** What a document keeps of a value. */
 function storedValue(text: string): string {
   const bytes = Buffer.from(filterValue(text))
-  return bytes.length <= valueBytesMax
-    ? bytes.toString()
-    : bytes.subarray(0, valueBytesMax).toString()
+  return bytes.length <= valueBytesMax ? bytes.toString() : bytes.subarray(0, valueBytesMax).toString()
 }
 
 export function parseFilter(filter: unknown, filterable: ReadonlySet<string>): Condition {
@@ -41,8 +39,7 @@ export function parseFilter(filter: unknown, filterable: ReadonlySet<string>): C
 
 type Piece = { readonly text: string; readonly quoted: boolean }
 
-const PIECE =
-  /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|(>=|<=|!=|[=<>()[\],])|([^\s=<>!()[\],"']+)/gsy
+const PIECE = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|(>=|<=|!=|[=<>()[\],])|([^\s=<>!()[\],"']+)/gsy
 
 class Parser {
   readonly #pieces: readonly Piece[]
@@ -122,8 +119,7 @@ class Parser {
     const empty = this.#takeWord('EMPTY')
     if (!empty && !this.#takeWord('NULL')) this.#fail('expected NULL or EMPTY')
     const holds: Condition = empty
-      ? (document) =>
-          ['', '[]', '{}'].includes(JSON.stringify(document[name] ?? 0).replace(/^""$/, ''))
+      ? (document) => ['', '[]', '{}'].includes(JSON.stringify(document[name] ?? 0).replace(/^""$/, ''))
       : (document) => document[name] === null
     return negated ? (document) => !holds(document) : holds
   }
@@ -146,8 +142,7 @@ class Parser {
     const { text } = this.#next()
     const wanted = filterValue(text)
     const number = isNumeral(text) ? Number(text) : Number.NaN
-    return (document) =>
-      textsIn(document[name]).includes(wanted) || numbersIn(document[name]).includes(number)
+    return (document) => textsIn(document[name]).includes(wanted) || numbersIn(document[name]).includes(number)
   }
 
   #ordered(name: string, sign: '>=' | '<=' | '>' | '<'): Condition {
@@ -201,8 +196,7 @@ function piecesOf(filter: string): Piece[] {
     const [whole, double, single, sign, plain] = match
     // Only the quote itself is unescaped; a backslash before anything else stays.
     if (double !== undefined) pieces.push({ text: double.replaceAll('\\"', '"'), quoted: true })
-    else if (single !== undefined)
-      pieces.push({ text: single.replaceAll("\\'", "'"), quoted: true })
+    else if (single !== undefined) pieces.push({ text: single.replaceAll("\\'", "'"), quoted: true })
     else pieces.push({ text: (sign ?? plain) as string, quoted: false })
     at += whole.length
   }

@@ -16,16 +16,11 @@ export function checkUid(uid: string): void {
 export function refuseUnknown(body: Body, known: readonly string[]): void {
   const wrong = Object.keys(body).find((name) => !known.includes(name))
   if (wrong === undefined) return
-  throw new Refusal(
-    400,
-    'bad_request',
-    `Unknown field \`${wrong}\`: expected one of \`${known.join('`, `')}\``,
-  )
+  throw new Refusal(400, 'bad_request', `Unknown field \`${wrong}\`: expected one of \`${known.join('`, `')}\``)
 }
 
 export function jsonOf({ headers, body }: DoubleRequest): unknown {
-  if (!headers['content-type']?.startsWith('application/json'))
-    throw wrongType(headers['content-type'])
+  if (!headers['content-type']?.startsWith('application/json')) throw wrongType(headers['content-type'])
   if (body.length === 0) throw new Refusal(400, 'missing_payload', 'A json payload is missing.')
   return parsed(body.toString(), 'json')
 }
@@ -40,13 +35,11 @@ export function fromQuery(query: URLSearchParams): Body {
   const number = (name: string) => (query.has(name) ? { [name]: Number(query.get(name)) } : {})
   const list = (name: string) => (query.has(name) ? { [name]: listIn(query, name) } : {})
   return {
-    ...{
-      ...number('offset'),
-      ...number('limit'),
-      ...list('fields'),
-      ...list('ids'),
-      ...list('sort'),
-    },
+    ...number('offset'),
+    ...number('limit'),
+    ...list('fields'),
+    ...list('ids'),
+    ...list('sort'),
     ...(query.has('filter') && { filter: query.get('filter') }),
   }
 }
@@ -87,8 +80,7 @@ export function documentsIn(type: string | undefined, body: Buffer): Document[] 
   return values as Document[]
 }
 
-export const LONE =
-  /\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2}/i
+export const LONE = /\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2}/i
 
 /** Stricter than JavaScript: half a surrogate pair and numbers without end are no JSON. */
 export function parsed(text: string, kind: string): unknown {

@@ -45,9 +45,18 @@ export class Queue {
 
   add(indexUid: string | null, work: Work, customMetadata?: string): Task {
     const task: Task = {
-      ...{ uid: this.tasks.length, batchUid: null, indexUid, status: 'enqueued', type: work.type },
-      ...{ canceledBy: null, details: null, error: null, duration: null },
-      ...{ enqueuedAt: new Date().toISOString(), startedAt: null, finishedAt: null },
+      uid: this.tasks.length,
+      batchUid: null,
+      indexUid,
+      status: 'enqueued',
+      type: work.type,
+      canceledBy: null,
+      details: null,
+      error: null,
+      duration: null,
+      enqueuedAt: new Date().toISOString(),
+      startedAt: null,
+      finishedAt: null,
       ...(customMetadata !== undefined && { customMetadata }),
     }
     this.tasks.push(task)
@@ -87,10 +96,18 @@ export class Queue {
       })
     }
     this.tasks.push({
-      ...{ uid: by, batchUid: null, indexUid: null, status: 'succeeded', type: 'taskCancelation' },
-      ...{ canceledBy: null, details: {}, error: null, duration: 'PT0.001S' },
+      uid: by,
+      batchUid: null,
+      indexUid: null,
+      status: 'succeeded',
+      type: 'taskCancelation',
+      canceledBy: null,
+      details: {},
+      error: null,
+      duration: 'PT0.001S',
       enqueuedAt: new Date().toISOString(),
-      ...{ startedAt: new Date().toISOString(), finishedAt: new Date().toISOString() },
+      startedAt: new Date().toISOString(),
+      finishedAt: new Date().toISOString(),
     })
   }
 

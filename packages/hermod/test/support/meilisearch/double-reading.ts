@@ -8,8 +8,7 @@ export function searchIn(index: Index, uid: string, query: Body) {
   refuseUnknown(query, SEARCH_PARAMETERS)
   const asked = query as SearchBody
   const { q = '', sort = [], matchingStrategy = 'last', facets } = asked
-  if (typeof q !== 'string')
-    throw new Refusal(400, 'invalid_search_q', 'Invalid value type at `.q`: expected a string')
+  if (typeof q !== 'string') throw new Refusal(400, 'invalid_search_q', 'Invalid value type at `.q`: expected a string')
   checkSort(sort, index, uid, 'invalid_search_sort')
   checkFacets(facets, index, uid)
   const settings = searchSettings(index.settings)
@@ -26,10 +25,8 @@ export function searchIn(index: Index, uid: string, query: Body) {
       ...(marks !== undefined && {
         _formatted: formatted(hit.document, q, settings, {
           attributes: marks,
-          ...{
-            before: asked.highlightPreTag ?? '<em>',
-            after: asked.highlightPostTag ?? '</em>',
-          },
+          before: asked.highlightPreTag ?? '<em>',
+          after: asked.highlightPostTag ?? '</em>',
         }),
       }),
       ...(asked.showMatchesPosition && {
@@ -46,29 +43,14 @@ export function searchIn(index: Index, uid: string, query: Body) {
     }
   })
   const distribution =
-    facets === undefined
-      ? {}
-      : { facetDistribution: facetsOf(found, facets, settings), facetStats: {} }
+    facets === undefined ? {} : { facetDistribution: facetsOf(found, facets, settings), facetStats: {} }
   return { hits, query: q, processingTimeMs: 0, ...said, ...distribution }
 }
 
-export function fetchFrom(
-  index: Index,
-  uid: string,
-  body: Body,
-  since: (version: string) => boolean,
-) {
+export function fetchFrom(index: Index, uid: string, body: Body, since: (version: string) => boolean) {
   const sortable = since('1.16') ? ['sort'] : []
   const byIds = since('1.14') ? ['ids'] : []
-  refuseUnknown(body, [
-    'offset',
-    'limit',
-    'fields',
-    'filter',
-    'retrieveVectors',
-    ...sortable,
-    ...byIds,
-  ])
+  refuseUnknown(body, ['offset', 'limit', 'fields', 'filter', 'retrieveVectors', ...sortable, ...byIds])
   const {
     offset = 0,
     limit = 20,
@@ -85,17 +67,12 @@ export function fetchFrom(
   }
   const holds = conditionOf(filter, index, uid, 'invalid_document_filter')
   const wanted = ids === undefined ? undefined : new Set(ids.map(String))
-  const all = [...index.documents].filter(
-    ([id, document]) => (wanted?.has(id) ?? true) && holds(document),
-  )
+  const all = [...index.documents].filter(([id, document]) => (wanted?.has(id) ?? true) && holds(document))
   checkSort(sort, index, uid, 'invalid_document_sort')
   const asked = { q: '', holds: () => true, sort: sort ?? [], matchingStrategy: 'all' as const }
   const documents = all.map(([, document]) => document)
   const settings = { ...searchSettings(index.settings), rankingRules: ['sort'] }
-  const found =
-    sort === undefined
-      ? documents
-      : find(documents, settings, asked).map(({ document }) => document)
+  const found = sort === undefined ? documents : find(documents, settings, asked).map(({ document }) => document)
   const results = found.slice(offset, offset + limit).map((document) => only(document, fields))
   return { results, offset, limit, total: found.length }
 }
@@ -120,17 +97,7 @@ interface SearchBody {
 }
 
 const SEARCH_PARAMETERS = [
-  ...[
-    'q',
-    'filter',
-    'facets',
-    'sort',
-    'offset',
-    'limit',
-    'page',
-    'hitsPerPage',
-    'matchingStrategy',
-  ],
+  ...['q', 'filter', 'facets', 'sort', 'offset', 'limit', 'page', 'hitsPerPage', 'matchingStrategy'],
   ...['attributesToRetrieve', 'attributesToHighlight', 'highlightPreTag', 'highlightPostTag'],
   ...['showMatchesPosition', 'showRankingScore', 'showRankingScoreDetails'],
 ]
@@ -152,10 +119,7 @@ function pageOf({ page, hitsPerPage, offset = 0, limit = 20 }: SearchBody, total
   return { from, to: number === 0 ? 0 : from + size, paging: said }
 }
 
-function displayed(
-  asked: readonly string[] | undefined,
-  allowed: readonly string[],
-): string[] | undefined {
+function displayed(asked: readonly string[] | undefined, allowed: readonly string[]): string[] | undefined {
   const wanted = asked === undefined || asked.includes('*') ? undefined : asked
   if (allowed.includes('*')) return wanted === undefined ? undefined : [...wanted]
   return wanted === undefined ? [...allowed] : wanted.filter((name) => allowed.includes(name))
@@ -176,12 +140,7 @@ function conditionOf(filter: unknown, { settings }: Index, uid: string, code: st
   }
 }
 
-function checkSort(
-  sort: readonly string[] | undefined,
-  { settings }: Index,
-  uid: string,
-  code: string,
-): void {
+function checkSort(sort: readonly string[] | undefined, { settings }: Index, uid: string, code: string): void {
   const sortable = new Set(settings.sortableAttributes as string[])
   for (const rule of sort ?? []) {
     const [name = '', direction] = rule.split(':')
@@ -198,11 +157,7 @@ function checkSort(
   }
 }
 
-function checkFacets(
-  facets: readonly string[] | undefined,
-  { settings }: Index,
-  uid: string,
-): void {
+function checkFacets(facets: readonly string[] | undefined, { settings }: Index, uid: string): void {
   const wrong = facets?.find((name) => !filterableIn(settings).has(name))
   if (wrong === undefined) return
   throw new Refusal(

@@ -1,15 +1,6 @@
 /** The routes of the double of Meilisearch, with the checks of their parameters. */
 import type { DoubleRequest } from './double.ts'
-import {
-  type Body,
-  bodyOf,
-  checkUid,
-  documentsIn,
-  fromQuery,
-  jsonOf,
-  listIn,
-  refuseUnknown,
-} from './double-payload.ts'
+import { type Body, bodyOf, checkUid, documentsIn, fromQuery, jsonOf, listIn, refuseUnknown } from './double-payload.ts'
 import type { Queue, Task } from './double-queue.ts'
 import { fetchFrom, searchIn } from './double-reading.ts'
 import { isKnownSetting, Refusal, type Settings, type Store, type Work } from './double-store.ts'
@@ -39,9 +30,7 @@ export class Routes {
     const documents = `${index}/documents`
     this.#table = [
       this.#route('GET', '/health', () => ok({ status: 'available' })),
-      this.#route('GET', '/version', () =>
-        ok({ commitSha: 'double', commitDate: '', pkgVersion: version }),
-      ),
+      this.#route('GET', '/version', () => ok({ commitSha: 'double', commitDate: '', pkgVersion: version })),
       this.#route('GET', '/indexes', (request) => this.#list(request)),
       this.#route('POST', '/indexes', (request) => this.#create(request)),
       this.#route('GET', index, (_, uid) => ok(this.#view(uid))),
@@ -54,18 +43,10 @@ export class Routes {
       ),
       this.#route('POST', documents, (request, uid) => this.#add(request, uid, false)),
       this.#route('PUT', documents, (request, uid) => this.#add(request, uid, true)),
-      this.#route('DELETE', documents, (_, uid) =>
-        this.#enqueue(uid, { type: 'documentDeletion', ids: undefined }),
-      ),
-      this.#route('POST', `${documents}/delete-batch`, (request, uid) =>
-        this.#deleteBatch(request, uid),
-      ),
-      this.#route('POST', `${documents}/delete`, (request, uid) =>
-        this.#deleteByFilter(request, uid),
-      ),
-      this.#route('POST', `${documents}/fetch`, (request, uid) =>
-        this.#fetch(uid, bodyOf(request)),
-      ),
+      this.#route('DELETE', documents, (_, uid) => this.#enqueue(uid, { type: 'documentDeletion', ids: undefined })),
+      this.#route('POST', `${documents}/delete-batch`, (request, uid) => this.#deleteBatch(request, uid)),
+      this.#route('POST', `${documents}/delete`, (request, uid) => this.#deleteByFilter(request, uid)),
+      this.#route('POST', `${documents}/fetch`, (request, uid) => this.#fetch(uid, bodyOf(request))),
       this.#route('GET', documents, (request, uid) => this.#fetch(uid, fromQuery(request.query))),
       this.#route('GET', `${documents}/([^/]+)`, (_, uid, id) => this.#document(uid, id)),
       this.#route('POST', `${index}/search`, (request, uid) =>
@@ -79,11 +60,7 @@ export class Routes {
     ]
   }
 
-  #route(
-    method: string,
-    path: string,
-    handler: (request: DoubleRequest, one: string, two: string) => Answer,
-  ) {
+  #route(method: string, path: string, handler: (request: DoubleRequest, one: string, two: string) => Answer) {
     return [method, new RegExp(`^${path}$`), handler as Handler] as const
   }
 
@@ -132,9 +109,7 @@ export class Routes {
 
   #stats(uid: string): Answer {
     const { documents } = this.#store.get(uid)
-    const isIndexing = this.#queue.tasks.some(
-      (task) => task.indexUid === uid && task.status === 'processing',
-    )
+    const isIndexing = this.#queue.tasks.some((task) => task.indexUid === uid && task.status === 'processing')
     return ok({ numberOfDocuments: documents.size, isIndexing, fieldDistribution: {} })
   }
 
@@ -160,17 +135,12 @@ export class Routes {
     if (!Array.isArray(ids) || !ids.every((id) => ['string', 'number'].includes(typeof id))) {
       throw new Refusal(400, 'bad_request', 'Invalid value type: expected an array of identifiers')
     }
-    return this.#enqueue(
-      uid,
-      { type: 'documentDeletion', ids },
-      request.query.get('customMetadata'),
-    )
+    return this.#enqueue(uid, { type: 'documentDeletion', ids }, request.query.get('customMetadata'))
   }
 
   #deleteByFilter(request: DoubleRequest, uid: string): Answer {
     const { filter } = bodyOf(request)
-    if (filter === undefined)
-      throw new Refusal(400, 'missing_document_filter', 'Missing field `filter`')
+    if (filter === undefined) throw new Refusal(400, 'missing_document_filter', 'Missing field `filter`')
     return this.#enqueue(uid, { type: 'documentDeletion', ids: undefined, filter })
   }
 
@@ -194,8 +164,7 @@ export class Routes {
   }
 
   #multiSearch({ queries, federation }: Body): Answer {
-    if (federation !== undefined)
-      throw new Refusal(400, 'bad_request', 'the double knows no federation')
+    if (federation !== undefined) throw new Refusal(400, 'bad_request', 'the double knows no federation')
     if (!Array.isArray(queries)) throw new Refusal(400, 'bad_request', 'Missing field `queries`')
     const results = queries.map(({ indexUid, ...query }: Body, at) => {
       try {
@@ -203,12 +172,7 @@ export class Routes {
       } catch (error) {
         if (!(error instanceof Refusal)) throw error
         const { status, body } = error
-        throw new Refusal(
-          status,
-          body.code,
-          `Inside \`.queries[${at}]\`: ${body.message}`,
-          body.type,
-        )
+        throw new Refusal(status, body.code, `Inside \`.queries[${at}]\`: ${body.message}`, body.type)
       }
     })
     return ok({ results })
@@ -216,8 +180,7 @@ export class Routes {
 
   #swap(request: DoubleRequest): Answer {
     const body = jsonOf(request)
-    if (!Array.isArray(body))
-      throw new Refusal(400, 'bad_request', 'Invalid value type: expected an array')
+    if (!Array.isArray(body)) throw new Refusal(400, 'bad_request', 'Invalid value type: expected an array')
     const swaps = body.map(({ indexes }: { indexes?: unknown }) => {
       if (!Array.isArray(indexes) || indexes.length !== 2) {
         throw new Refusal(400, 'invalid_swap_indexes', 'Two indexes must be given for each swap.')
@@ -226,11 +189,7 @@ export class Routes {
     })
     const uids = swaps.flat()
     if (new Set(uids).size < uids.length) {
-      throw new Refusal(
-        400,
-        'invalid_swap_duplicate_index_found',
-        'Indexes must be declared only once during a swap.',
-      )
+      throw new Refusal(400, 'invalid_swap_duplicate_index_found', 'Indexes must be declared only once during a swap.')
     }
     return this.#enqueue(null, { type: 'indexSwap', swaps })
   }
@@ -249,7 +208,10 @@ export class Routes {
     const rest = from === null ? sorted : sorted.filter(({ uid }) => uid <= Number(from))
     const results = rest.slice(0, limit)
     return ok({
-      ...{ results, total: found.length, limit, from: results[0]?.uid ?? null },
+      results,
+      total: found.length,
+      limit,
+      from: results[0]?.uid ?? null,
       next: rest[limit]?.uid ?? null,
     })
   }
@@ -257,11 +219,7 @@ export class Routes {
   #cancel(query: URLSearchParams): Answer {
     const uids = listIn(query, 'uids').map(Number)
     if (uids.length === 0)
-      throw new Refusal(
-        400,
-        'missing_task_filters',
-        'Query parameters to filter the tasks to cancel are missing.',
-      )
+      throw new Refusal(400, 'missing_task_filters', 'Query parameters to filter the tasks to cancel are missing.')
     this.#queue.cancel(uids)
     const { uid: taskUid, type, enqueuedAt } = this.#queue.tasks.at(-1) as Task
     return { status: 200, json: { taskUid, indexUid: null, status: 'enqueued', type, enqueuedAt } }

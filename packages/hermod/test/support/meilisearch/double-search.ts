@@ -119,23 +119,15 @@ function matched(matches: readonly Match[][], strategy: string): number | undefi
   return first
 }
 
-function matchesOf(
-  term: QueryTerm,
-  inside: readonly Text[],
-  { typo }: SearchSettings,
-  typosMax = 2,
-): Match[] {
+function matchesOf(term: QueryTerm, inside: readonly Text[], { typo }: SearchSettings, typosMax = 2): Match[] {
   return inside.flatMap(({ attribute, rank, tokens }) => {
     if (term.phrase) return phraseIn(term, tokens, rank)
     const [typed] = term.words as [string]
-    const exactOnly =
-      typo.disableOnAttributes.includes(attribute) || typo.disableOnWords.includes(typed)
+    const exactOnly = typo.disableOnAttributes.includes(attribute) || typo.disableOnWords.includes(typed)
     const max = exactOnly ? 0 : Math.min(typosMax, typosAllowed(typed, typo))
     const single = tokens.flatMap(({ word, position }) => {
       const typos = typosBetween(typed, word, { max, prefix: term.prefix })
-      return typos === undefined
-        ? []
-        : [{ typos, attribute: rank, position, exact: word === typed }]
+      return typos === undefined ? [] : [{ typos, attribute: rank, position, exact: word === typed }]
     })
     return typosMax === 0 ? single : [...single, ...splitIn(typed, tokens, rank)]
   })
@@ -156,18 +148,12 @@ function phraseIn({ words }: QueryTerm, tokens: readonly Token[], rank: number):
 function splitIn(typed: string, tokens: readonly Token[], rank: number): Match[] {
   return tokens.flatMap(({ word, position }, at) => {
     const next = tokens[at + 1]
-    if (next === undefined || next.position !== position + 1 || word + next.word !== typed)
-      return []
+    if (next === undefined || next.position !== position + 1 || word + next.word !== typed) return []
     return [{ typos: 1, attribute: rank, position, exact: false }]
   })
 }
 
-function judged(
-  document: Document,
-  matches: readonly Match[][],
-  words: number,
-  order: number,
-): Found {
+function judged(document: Document, matches: readonly Match[][], words: number, order: number): Found {
   const least = (some: readonly Match[], by: (match: Match) => number) => Math.min(...some.map(by))
   const sum = (values: readonly number[]) => values.reduce((total, one) => total + one, 0)
   const present = matches.filter((some) => some.length > 0)
@@ -175,7 +161,9 @@ function judged(
     least(some, ({ attribute, position }) => attribute * 1e6 + Math.min(position, 1e5)),
   )
   return {
-    ...{ document, words, order },
+    document,
+    words,
+    order,
     typos: sum(present.map((some) => least(some, ({ typos }) => typos))),
     proximity: sum(present.slice(1).map((some, at) => nearest(present[at] as Match[], some))),
     attribute: sum(places),
@@ -197,12 +185,7 @@ function nearest(before: readonly Match[], after: readonly Match[]): number {
 
 type Compare = (a: Found, b: Found) => number
 
-function ranked(
-  found: Found[],
-  { rankingRules }: SearchSettings,
-  sort: readonly string[],
-  terms: number,
-) {
+function ranked(found: Found[], { rankingRules }: SearchSettings, sort: readonly string[], terms: number) {
   const rules: Compare[] = rankingRules.flatMap((rule): Compare[] => {
     if (rule === 'sort') return sort.map(byField)
     if (rule.includes(':')) return [byField(rule)]
@@ -236,8 +219,7 @@ function byField(rule: string): Compare {
   const sign = direction === 'desc' ? -1 : 1
   return (a, b) => {
     const [one, other] = [sortValue(a.document[name], sign), sortValue(b.document[name], sign)]
-    if (one === undefined || other === undefined)
-      return Number(one === undefined) - Number(other === undefined)
+    if (one === undefined || other === undefined) return Number(one === undefined) - Number(other === undefined)
     if (typeof one !== typeof other) return typeof one === 'number' ? -1 : 1
     return one < other ? -sign : one > other ? sign : 0
   }
@@ -252,12 +234,7 @@ function sortValue(value: unknown, sign: number): number | string | undefined {
 /** Between 0 and 1, falling along the ranking rules. */
 export function scoreOf({ typos, proximity, attribute, exactness, words }: Found): number {
   if (words === 0) return 1
-  const parts = [
-    1 / (1 + typos),
-    1 / (1 + proximity / 8),
-    1 / (1 + attribute / 1e6),
-    exactness / words,
-  ]
+  const parts = [1 / (1 + typos), 1 / (1 + proximity / 8), 1 / (1 + attribute / 1e6), exactness / words]
   return parts.reduce((sum, part, at) => sum + part / 10 ** at, 0) / 1.1112
 }
 
@@ -295,20 +272,12 @@ export interface Marks {
 }
 
 /** `_formatted`: every field, numbers as texts, marks in those asked for. */
-export function formatted(
-  document: Document,
-  q: string,
-  settings: SearchSettings,
-  marks: Marks,
-): Document {
+export function formatted(document: Document, q: string, settings: SearchSettings, marks: Marks): Document {
   const terms = wantedTerms(q, settings)
   const all = marks.attributes.includes('*')
   const entries = Object.entries(document).map(([name, value]) => {
     const mark = all || marks.attributes.includes(name)
-    return [
-      name,
-      mapped(value, (text) => (mark ? marked(text, spansIn(text, terms, settings), marks) : text)),
-    ]
+    return [name, mapped(value, (text) => (mark ? marked(text, spansIn(text, terms, settings), marks) : text))]
   })
   return Object.fromEntries(entries)
 }

@@ -16,13 +16,7 @@ export class Refusal extends Error {
   readonly body: ErrorBody
   readonly headers: Record<string, string>
 
-  constructor(
-    status: number,
-    code: string,
-    message: string,
-    type = 'invalid_request',
-    headers = {},
-  ) {
+  constructor(status: number, code: string, message: string, type = 'invalid_request', headers = {}) {
     super(message)
     this.status = status
     this.body = { message, code, type, link: `https://docs.meilisearch.com/errors#${code}` }
@@ -30,8 +24,7 @@ export class Refusal extends Error {
   }
 }
 
-export const noIndex = (uid: string) =>
-  new Refusal(404, 'index_not_found', `Index \`${uid}\` not found.`)
+export const noIndex = (uid: string) => new Refusal(404, 'index_not_found', `Index \`${uid}\` not found.`)
 
 export type Settings = Record<string, unknown>
 
@@ -44,23 +37,31 @@ export interface Index {
 }
 
 const defaults: Settings = {
-  ...{ displayedAttributes: ['*'], searchableAttributes: ['*'], filterableAttributes: [] },
-  ...{ sortableAttributes: [], stopWords: [], synonyms: {}, distinctAttribute: null },
+  displayedAttributes: ['*'],
+  searchableAttributes: ['*'],
+  filterableAttributes: [],
+  sortableAttributes: [],
+  stopWords: [],
+  synonyms: {},
+  distinctAttribute: null,
   rankingRules: ['words', 'typo', 'proximity', 'attribute', 'sort', 'exactness'],
-  ...{ nonSeparatorTokens: [], separatorTokens: [], dictionary: [], proximityPrecision: 'byWord' },
+  nonSeparatorTokens: [],
+  separatorTokens: [],
+  dictionary: [],
+  proximityPrecision: 'byWord',
   typoTolerance: {
     enabled: true,
     minWordSizeForTypos: { oneTypo: 5, twoTypos: 9 },
-    ...{ disableOnWords: [], disableOnAttributes: [], disableOnNumbers: false },
+    disableOnWords: [],
+    disableOnAttributes: [],
+    disableOnNumbers: false,
   },
   faceting: { maxValuesPerFacet: 100, sortFacetValuesBy: { '*': 'alpha' } },
   pagination: { maxTotalHits: 1000 },
-  ...{
-    searchCutoffMs: null,
-    localizedAttributes: null,
-    facetSearch: true,
-    prefixSearch: 'indexingTime',
-  },
+  searchCutoffMs: null,
+  localizedAttributes: null,
+  facetSearch: true,
+  prefixSearch: 'indexingTime',
 }
 
 /** Kept sorted by the server. */
@@ -100,9 +101,7 @@ export class Store {
 
   geoProblem(uid: string, documents: readonly Document[]): Refusal | undefined {
     const key = this.#indexes.get(uid)?.primaryKey ?? 'id'
-    const wrong = documents.find(
-      ({ _geo: geo }) => geo !== undefined && geo !== null && !isPlace(geo),
-    )
+    const wrong = documents.find(({ _geo: geo }) => geo !== undefined && geo !== null && !isPlace(geo))
     if (wrong === undefined) return undefined
     const says = `Could not find latitude nor longitude in the document with the id: \`${JSON.stringify(wrong[key])}\`. Was expecting \`_geo.lat\` and \`_geo.lng\` fields.`
     return new Refusal(400, 'invalid_document_geo_field', says)
@@ -160,8 +159,7 @@ export class Store {
   #set(uid: string, settings: Settings | null) {
     const index = this.#indexes.get(uid) ?? this.#made(null)
     this.#indexes.set(uid, index)
-    index.settings =
-      settings === null ? structuredClone(defaults) : merged(index.settings, settings)
+    index.settings = settings === null ? structuredClone(defaults) : merged(index.settings, settings)
     index.updatedAt = new Date().toISOString()
     return settings ?? {}
   }
@@ -181,10 +179,7 @@ export class Store {
     return { receivedDocuments: ready.length, indexedDocuments: ready.length }
   }
 
-  #delete(
-    { documents, settings }: Index,
-    { ids, filter }: Extract<Work, { type: 'documentDeletion' }>,
-  ) {
+  #delete({ documents, settings }: Index, { ids, filter }: Extract<Work, { type: 'documentDeletion' }>) {
     const holds = filter === undefined ? undefined : parseFilter(filter, filterableIn(settings))
     const all = [...documents.keys()].filter((id) => holds?.(documents.get(id) as Document) ?? true)
     const gone = (ids?.map(String) ?? all).filter((id) => documents.delete(id))
@@ -233,8 +228,7 @@ function merged(there: Settings, given: Settings): Settings {
   for (const [name, value] of Object.entries(given)) {
     if (value === null) result[name] = structuredClone(defaults[name])
     else if (SETS.has(name)) result[name] = [...new Set(value as string[])].sort()
-    else if (isGroup(value) && isGroup(there[name]))
-      result[name] = merged(there[name] as Settings, value)
+    else if (isGroup(value) && isGroup(there[name])) result[name] = merged(there[name] as Settings, value)
     else result[name] = value
   }
   return result
@@ -260,7 +254,8 @@ export function searchSettings(settings: Settings): SearchSettings {
     rankingRules: settings.rankingRules as string[],
     stopWords: settings.stopWords as string[],
     typo: {
-      ...{ enabled: typo.enabled as boolean, ...sizes },
+      enabled: typo.enabled as boolean,
+      ...sizes,
       disableOnAttributes: typo.disableOnAttributes as string[],
       disableOnWords: typo.disableOnWords as string[],
     },

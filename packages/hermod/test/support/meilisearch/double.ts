@@ -139,8 +139,7 @@ export class MeilisearchDouble {
   #authorise({ headers }: DoubleRequest): void {
     if (this.key === undefined) return
     if (headers.authorization === undefined) {
-      const says =
-        'The Authorization header is missing. It must use the bearer authorization method.'
+      const says = 'The Authorization header is missing. It must use the bearer authorization method.'
       throw new Refusal(401, 'missing_authorization_header', says, 'auth')
     }
     if (headers.authorization !== `Bearer ${this.key}`) {
@@ -156,16 +155,15 @@ async function read(incoming: IncomingMessage): Promise<DoubleRequest> {
   const { pathname, searchParams } = new URL(incoming.url ?? '/', 'http://double')
   const zipped = incoming.headers['content-encoding'] === 'gzip'
   return {
-    ...{ method: incoming.method ?? 'GET', path: pathname, query: searchParams },
-    ...{ headers: incoming.headers, body: zipped ? gunzipSync(raw) : raw },
+    method: incoming.method ?? 'GET',
+    path: pathname,
+    query: searchParams,
+    headers: incoming.headers,
+    body: zipped ? gunzipSync(raw) : raw,
   }
 }
 
-function send(
-  response: ServerResponse,
-  { status, json, text, headers }: Answer,
-  half = false,
-): void {
+function send(response: ServerResponse, { status, json, text, headers }: Answer, half = false): void {
   const body = text ?? (json === undefined ? '' : JSON.stringify(json))
   const type = text === undefined ? 'application/json' : 'text/html'
   response.writeHead(status, {
@@ -177,8 +175,6 @@ function send(
   response.write(body.slice(0, Math.ceil(body.length / 2)), () => response.socket?.destroy())
 }
 
-export async function meilisearchDouble(
-  options?: MeilisearchDoubleOptions,
-): Promise<MeilisearchDouble> {
+export async function meilisearchDouble(options?: MeilisearchDoubleOptions): Promise<MeilisearchDouble> {
   return new MeilisearchDouble(options).start()
 }

@@ -36,9 +36,10 @@ export async function openIndex(version?: string): Promise<OpenIndex> {
 }
 
 export const titled = (id: string, version: number, title = `title of ${id}`): Upsert => ({
-  ...{ id, version: BigInt(version), json: JSON.stringify({ title }) },
+  id,
+  version: BigInt(version),
+  json: JSON.stringify({ title }),
 })
 export const two = () => [titled('a', 1), titled('b', 2)]
 export const names = (outcomes: readonly Outcome[]) => outcomes.map(({ outcome }) => outcome)
-export const isWrite = ({ method, path }: DoubleRequest) =>
-  method === 'POST' && path.endsWith('/documents/documents')
+export const isWrite = ({ method, path }: DoubleRequest) => method === 'POST' && path.endsWith('/documents/documents')

@@ -56,12 +56,7 @@ export class OpenSearchFaults {
     await this.#spoil(this.fault, request, response, body)
   }
 
-  async #spoil(
-    fault: Fault,
-    request: IncomingMessage,
-    response: ServerResponse,
-    body: Buffer,
-  ): Promise<void> {
+  async #spoil(fault: Fault, request: IncomingMessage, response: ServerResponse, body: Buffer): Promise<void> {
     if (typeof fault === 'object') return refuse(response, fault)
     if (fault === 'half-refused') return this.#half(request, response, body)
     if (fault === 'html') return void response.end('<html>Please log in</html>')
@@ -92,7 +87,8 @@ export class OpenSearchFaults {
   async #ask({ method = 'GET', url, headers }: IncomingMessage, body: Buffer) {
     const type = headers['content-type']
     const answer = await fetch(`${this.#target}${url}`, {
-      ...{ method, ...(body.length > 0 && { body }) },
+      method,
+      ...(body.length > 0 && { body }),
       headers: type === undefined ? {} : { 'content-type': type },
     })
     return { status: answer.status, text: await answer.text() }

@@ -24,8 +24,7 @@ export class DoubleCollection {
 
   constructor(schema: Record<string, unknown>) {
     const { name, fields, token_separators: separators = [], metadata } = schema
-    if (typeof name !== 'string' || name === '')
-      throw new Refused(400, 'Parameter `name` is required.')
+    if (typeof name !== 'string' || name === '') throw new Refused(400, 'Parameter `name` is required.')
     if (!Array.isArray(fields) || fields.length === 0) {
       throw new Refused(400, 'The `fields` value should be an array of objects.')
     }
@@ -48,8 +47,12 @@ export class DoubleCollection {
 
   summary(withFields: boolean): object {
     return {
-      ...{ name: this.name, num_documents: this.rows.size, created_at: this.createdAt },
-      ...{ default_sorting_field: '', enable_nested_fields: false, symbols_to_index: [] },
+      name: this.name,
+      num_documents: this.rows.size,
+      created_at: this.createdAt,
+      default_sorting_field: '',
+      enable_nested_fields: false,
+      symbols_to_index: [],
       token_separators: this.separators,
       ...(withFields && { fields: this.fields }),
       ...(this.metadata !== undefined && { metadata: this.metadata }),
@@ -71,12 +74,7 @@ export class DoubleCollection {
     }
   }
 
-  #store(
-    given: Record<string, unknown>,
-    line: string,
-    action: string,
-    dirtyValues: string,
-  ): string {
+  #store(given: Record<string, unknown>, line: string, action: string, dirtyValues: string): string {
     const id = given.id ?? String(this.#sequence)
     if (typeof id !== 'string') throw new Refused(400, "Document's `id` field should be a string.")
     const there = this.rows.get(id)
@@ -149,8 +147,12 @@ function integerIn(line: string, name: string, value: unknown): bigint {
 }
 
 const SAYS: Readonly<Record<string, string>> = {
-  ...{ string: 'a string', 'string[]': 'an array of string', int32: 'an int32' },
-  ...{ int64: 'an int64', float: 'a float', bool: 'a bool' },
+  string: 'a string',
+  'string[]': 'an array of string',
+  int32: 'an int32',
+  int64: 'an int64',
+  float: 'a float',
+  bool: 'a bool',
 }
 
 function check(field: FieldSchema, document: Record<string, unknown>, dirtyValues: string): void {

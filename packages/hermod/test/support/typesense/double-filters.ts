@@ -32,11 +32,7 @@ export type Filter = (row: StoredRow) => boolean
 
 const CONDITION = /^\s*([A-Za-z0-9_.]+)\s*:\s*(!=|>=|<=|=|>|<)?\s*(\[[\s\S]*\]|[\s\S]+?)\s*$/
 
-export function parseFilter(
-  text: string,
-  fields: readonly FieldSchema[],
-  separators: readonly string[],
-): Filter {
+export function parseFilter(text: string, fields: readonly FieldSchema[], separators: readonly string[]): Filter {
   if (text.trim() === '') return () => true
   const conditions = text.split(/\s*&&\s*/).map((part) => {
     const [, name = '', operator = '', value = ''] = CONDITION.exec(part) ?? []
@@ -101,9 +97,7 @@ function textual(
   const matches = (text: string) => {
     const given = words(text)
     return wanted.some((list) =>
-      whole
-        ? list.join(' ') === given.join(' ')
-        : list.length > 0 && list.every((word) => given.includes(word)),
+      whole ? list.join(' ') === given.join(' ') : list.length > 0 && list.every((word) => given.includes(word)),
     )
   }
   return ({ document }) => {

@@ -60,7 +60,10 @@ export function searchDouble(collection: SearchedCollection, given: Parameters):
   return {
     facet_counts: listed(given.facet_by).map((name) => facet(collection, name, matches, given)),
     found: matches.length,
-    ...{ out_of: collection.rows.size, page, search_time_ms: 1, search_cutoff: false },
+    out_of: collection.rows.size,
+    page,
+    search_time_ms: 1,
+    search_cutoff: false,
     request_params: { collection_name: collection.name, per_page: perPage, q: text(given.q) },
     hits: matches.slice(offset, offset + perPage).map((one) => hit(one, given)),
   }
@@ -125,9 +128,7 @@ function match(
 }
 
 function phraseWords({ phrases }: Asked, fields: readonly Searched[]) {
-  return new Map(
-    fields.map(({ field }) => [field.name, new Set(phrases.flat().map(inField(field)))]),
-  )
+  return new Map(fields.map(({ field }) => [field.name, new Set(phrases.flat().map(inField(field)))]))
 }
 
 const inField = (field: FieldSchema) => (word: string) => (field.stem ? stemmed(word) : word)
@@ -170,8 +171,7 @@ function matchRow(
   return [{ row, score: 100 - errors, weight, found }]
 }
 
-const fits = (typed: string, word: string, prefix: boolean) =>
-  prefix ? word.startsWith(typed) : word === typed
+const fits = (typed: string, word: string, prefix: boolean) => (prefix ? word.startsWith(typed) : word === typed)
 
 function allowed(typed: string, given: Parameters): number {
   if (/^\d+$/.test(typed) && text(given.enable_typos_for_numerical_tokens, 'true') === 'false') {
@@ -222,12 +222,7 @@ function comparison(value: (one: Match) => unknown, ascending: boolean, missing:
 const lower = (value: unknown) => (typeof value === 'string' ? value.toLowerCase() : value)
 const smaller = (a: unknown, b: unknown) => (lower(a) as string) < (lower(b) as string)
 
-function facet(
-  { fields }: SearchedCollection,
-  name: string,
-  matches: readonly Match[],
-  given: Parameters,
-): object {
+function facet({ fields }: SearchedCollection, name: string, matches: readonly Match[], given: Parameters): object {
   const field = fields.find((one) => one.name === name)
   if (field?.facet !== true) {
     throw new Refused(404, `Could not find a facet field named \`${name}\` in the schema.`)
@@ -242,7 +237,9 @@ function facet(
   }
   const sorted = [...counts].sort(([, a], [, b]) => b - a)
   return {
-    ...{ field_name: name, sampled: false, stats: { total_values: counts.size } },
+    field_name: name,
+    sampled: false,
+    stats: { total_values: counts.size },
     counts: sorted
       .slice(0, Number(given.max_facet_values ?? 10))
       .map(([value, count]) => ({ count, highlighted: value, value })),
@@ -263,8 +260,11 @@ function hit({ row, score, weight, found }: Match, given: Parameters): object {
     ...(text(given.q) !== '*' && {
       text_match: Number(total),
       text_match_info: {
-        ...{ best_field_score: String(score), best_field_weight: weight },
-        ...{ fields_matched: found.size, score: String(total), tokens_matched: 1 },
+        best_field_score: String(score),
+        best_field_weight: weight,
+        fields_matched: found.size,
+        score: String(total),
+        tokens_matched: 1,
       },
     }),
   }
@@ -279,10 +279,7 @@ function highlights(row: IndexedRow, found: Match['found'], given: Parameters): 
     const matched = [...new Set(tokens.map(({ raw }) => raw))]
     const value = row.document[field]
     if (Array.isArray(value)) return [{ field, indices: [0], matched_tokens: [matched] }]
-    const snippet = matched.reduce(
-      (all, raw) => all.replace(raw, `<mark>${raw}</mark>`),
-      `${value}`,
-    )
+    const snippet = matched.reduce((all, raw) => all.replace(raw, `<mark>${raw}</mark>`), `${value}`)
     return [{ field, snippet, matched_tokens: matched }]
   })
 }

@@ -100,7 +100,9 @@ export class TypesenseDouble {
   async #serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(incoming.url ?? '/', this.url)
     const request: DoubleRequest = {
-      ...{ method: incoming.method ?? '', path: url.pathname, query: url.searchParams },
+      method: incoming.method ?? '',
+      path: url.pathname,
+      query: url.searchParams,
       body: await bodyOf(incoming),
     }
     this.requests.push(request)
@@ -112,26 +114,21 @@ export class TypesenseDouble {
       const text = fault.text ?? JSON.stringify({ message: fault.message ?? 'told to fail' })
       return send(response, { status: fault.status, text }, fault)
     }
-    const key =
-      incoming.headers['x-typesense-api-key'] ?? url.searchParams.get('x-typesense-api-key')
+    const key = incoming.headers['x-typesense-api-key'] ?? url.searchParams.get('x-typesense-api-key')
     const answer = this.#answer(request, key === this.apiKey, fault)
     if (fault?.silence) return
     send(response, answer, fault)
   }
 
   #take(request: DoubleRequest): Fault | undefined {
-    const fault = this.faults.find(
-      (one) => (this.#used.get(one) ?? 0) < (one.times ?? 1) && one.when(request),
-    )
+    const fault = this.faults.find((one) => (this.#used.get(one) ?? 0) < (one.times ?? 1) && one.when(request))
     if (fault !== undefined) this.#used.set(fault, (this.#used.get(fault) ?? 0) + 1)
     return fault
   }
 
   #answer(request: DoubleRequest, allowed: boolean, fault: Fault | undefined): Answer {
     if (request.path === '/health') {
-      return this.outOf === undefined
-        ? json({ ok: true })
-        : json({ ok: false, resource_error: this.outOf }, 503)
+      return this.outOf === undefined ? json({ ok: true }) : json({ ok: false, resource_error: this.outOf }, 503)
     }
     if (!allowed) {
       const says = 'Forbidden - a valid `x-typesense-api-key` header must be sent.'
@@ -208,7 +205,8 @@ export class TypesenseDouble {
 
   #alias({ method, body }: DoubleRequest, name: string | undefined): Answer {
     const told = ([alias, collection]: [string, string]) => ({
-      ...{ name: alias, collection_name: collection },
+      name: alias,
+      collection_name: collection,
     })
     if (name === undefined) return json({ aliases: [...this.#aliases].map(told) })
     if (method === 'PUT') {
@@ -260,11 +258,7 @@ function parse(body: string): Record<string, unknown> {
   }
 }
 
-function importInto(
-  { query, body }: DoubleRequest,
-  collection: DoubleCollection,
-  fault: Fault | undefined,
-): Answer {
+function importInto({ query, body }: DoubleRequest, collection: DoubleCollection, fault: Fault | undefined): Answer {
   const options = {
     action: query.get('action') ?? 'create',
     dirtyValues: query.get('dirty_values') ?? 'reject',
@@ -303,11 +297,7 @@ function documentsOf({ method, query, body }: DoubleRequest, collection: DoubleC
   return json(collection.rows.get(answer.id)?.document, 201)
 }
 
-function documentOf(
-  { method, query }: DoubleRequest,
-  collection: DoubleCollection,
-  id: string,
-): Answer {
+function documentOf({ method, query }: DoubleRequest, collection: DoubleCollection, id: string): Answer {
   const row = collection.rows.get(id)
   if (row === undefined) {
     if (method === 'DELETE' && query.get('ignore_not_found') === 'true') return json({ id })

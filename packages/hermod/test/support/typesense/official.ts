@@ -17,29 +17,29 @@ import {
 
 export function officialTypesense(url: string, apiKey: string): TypesenseApi {
   const client = new Client({
-    ...{ nodes: [{ url }], apiKey, connectionTimeoutSeconds: 30, numRetries: 0 },
-    ...{ retryIntervalSeconds: 0.001, logLevel: 'silent' },
+    nodes: [{ url }],
+    apiKey,
+    connectionTimeoutSeconds: 30,
+    numRetries: 0,
+    retryIntervalSeconds: 0.001,
+    logLevel: 'silent',
   })
   return {
     health: (call) => asked(call, () => client.health.retrieve()).then(() => {}),
     version: async (call) => (await asked(call, () => client.debug.retrieve())).version,
-    collections: (call) =>
-      asked(call, () => client.collections().retrieve({ exclude_fields: 'fields' })) as never,
+    collections: (call) => asked(call, () => client.collections().retrieve({ exclude_fields: 'fields' })) as never,
     collection: (name, call) => asked(call, () => client.collections(name).retrieve()) as never,
     createCollection: (collection: NewCollection, call) =>
       asked(call, () => client.collections().create(collection as never)).then(() => {}),
     changeMetadata: (name, metadata, call) =>
       asked(call, () => client.collections(name).update({ metadata })).then(() => {}),
-    dropCollection: (name, call) =>
-      asked(call, () => client.collections(name).delete()).then(() => {}),
+    dropCollection: (name, call) => asked(call, () => client.collections(name).delete()).then(() => {}),
     alias: async (name, call) => {
       const found = await orMissing(asked(call, () => client.aliases(name).retrieve()))
       return found?.collection_name
     },
     setAlias: (name, collection, call) =>
-      asked(call, () => client.aliases().upsert(name, { collection_name: collection })).then(
-        () => {},
-      ),
+      asked(call, () => client.aliases().upsert(name, { collection_name: collection })).then(() => {}),
     importDocuments: (collection, lines, call) => {
       const documents = client.collections(collection).documents()
       return asked(call, () => documents.import(lines, importParameters as object))
@@ -54,9 +54,9 @@ export function officialTypesense(url: string, apiKey: string): TypesenseApi {
         /document/i,
       ) as Promise<StoredFields | undefined>,
     multiSearch: async (searches: readonly SearchParameters[], call): Promise<readonly Found[]> => {
-      const { results } = (await asked(call, () =>
-        client.multiSearch.perform({ searches: searches as never }),
-      )) as { results: unknown }
+      const { results } = (await asked(call, () => client.multiSearch.perform({ searches: searches as never }))) as {
+        results: unknown
+      }
       return readResults(results, searches.length)
     },
     close: async () => {},

@@ -4,16 +4,7 @@ import { expect } from 'vitest'
 import { defineCase } from '../../../../../test/support/case.ts'
 import { holds } from '../../../../../test/support/invariants.ts'
 import { session } from '../../../../../test/support/session.ts'
-import {
-  dayMs,
-  emitMany,
-  leafName,
-  missing,
-  numberAll,
-  rowsIn,
-  setup,
-  tinyLeaves,
-} from './leaves.ts'
+import { dayMs, emitMany, leafName, missing, numberAll, rowsIn, setup, tinyLeaves } from './leaves.ts'
 
 const firstLog = leafName('log', 1)
 const firstEvent = leafName('event', 1)
@@ -38,9 +29,7 @@ export const dropGoes = defineCase('drop: what is old and read by all goes', asy
   const audit = await db.query(
     `select action, reason, count::int, count(*) over () ::int as all from outbox.audit where action <> 'retention.attempt' order by id`,
   )
-  expect(audit.slice(0, 1)).toEqual([
-    { action: 'retention.log', reason: firstLog, count: 10, all: 6 },
-  ])
+  expect(audit.slice(0, 1)).toEqual([{ action: 'retention.log', reason: firstLog, count: 10, all: 6 }])
   expect(await missing(db)).toBe(0)
   await holds(db, 'I3', 'I5', 'I8')
 })
@@ -57,16 +46,13 @@ export const lateInsert = defineCase('drop: late insert into an old partition', 
   await engine.testing.drain(outbox)
   await clock.advance(8 * dayMs)
   await turn()
-  expect(upkeep.last?.held.get(firstEvent), 'an open transaction has written into the leaf').toBe(
-    'busy',
-  )
+  expect(upkeep.last?.held.get(firstEvent), 'an open transaction has written into the leaf').toBe('busy')
   expect(await rowsIn(db, leafName('event', 11)), 'the next leaf goes').toBe(0)
   await late.commit()
   await engine.testing.drain(outbox)
-  expect(
-    sink.accepted.filter(({ aggregateId }) => aggregateId === 'late').length,
-    'deliveries of the late event',
-  ).toBe(1)
+  expect(sink.accepted.filter(({ aggregateId }) => aggregateId === 'late').length, 'deliveries of the late event').toBe(
+    1,
+  )
   expect(await missing(db)).toBe(0)
   await holds(db, 'I5', 'I8')
 })
@@ -92,8 +78,7 @@ export const slowCursor = defineCase('drop: slow cursor', async (env) => {
 export const deadRow = defineCase('drop: dead row', async (env) => {
   const { db, engine } = env
   const { turn, clock, sink, outbox } = await setup(env)
-  const { rejected } =
-    await engine.load<typeof import('../../../src/sinks/sink.ts')>('sinks/sink.ts')
+  const { rejected } = await engine.load<typeof import('../../../src/sinks/sink.ts')>('sinks/sink.ts')
   await tinyLeaves(db)
   sink.answer(({ aggregateId }) => (aggregateId === 'd3' ? rejected({ code: 'no' }) : undefined))
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
@@ -105,13 +90,8 @@ export const deadRow = defineCase('drop: dead row', async (env) => {
   for (const from of [1, 11, 21]) {
     await db.query('select outbox.empty_leaf($1, $2, 7)', ['log', leafName('log', from)])
   }
-  const [answer] = await db.query('select outbox.empty_leaf($1, $2, 7) as says', [
-    'event',
-    firstEvent,
-  ])
-  expect(answer?.says, 'a dead row without a copy holds the leaf').toBe(
-    'open deliveries without a copy',
-  )
+  const [answer] = await db.query('select outbox.empty_leaf($1, $2, 7) as says', ['event', firstEvent])
+  expect(answer?.says, 'a dead row without a copy holds the leaf').toBe('open deliveries without a copy')
   await turn()
   expect(await rowsIn(db, firstEvent), 'with the copy the leaf goes').toBe(0)
   const [copy] = await db.query('select event from outbox.delivery')
@@ -155,49 +135,39 @@ export const bornExpired = defineCase('drop: born-expired', async (env) => {
   await holds(db, 'I5', 'I8')
 })
 
-export const idTakenLongAgo = defineCase(
-  'drop: born-expired, an id taken before its row was written',
-  async (env) => {
-    const { db, engine } = env
-    const { turn, clock, sink, outbox } = await setup(env)
-    await tinyLeaves(db)
-    outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
-    const first = await session(db, 'first')
-    const waiting = await session(db, 'waiting')
-    await first.begin()
-    await first.run(`insert into outbox.idempotency (key, event_id, hash) values ('k', 0, '')`)
-    const emit = waiting.start(
-      `select outbox.emit('document.updated', 'document', 'w', '{}', null, null, 'k')`,
-    )
-    await emit.blocked(first)
-    await emitMany(db, 35)
-    await engine.testing.drain(outbox)
-    await clock.advance(8 * dayMs)
-    await turn()
-    await first.rollback()
-    await emit.promise
-    const [row] = await db.query(
-      `select tableoid::regclass::text as leaf from outbox.event where aggregate_id = 'w'`,
-    )
-    expect(row?.leaf, 'written into the emptied leaf').toBe(`outbox.${firstEvent}`)
-    await turn()
-    expect(await rowsIn(db, firstEvent), 'a leaf that was filled again is not dropped').toBe(1)
-    await engine.testing.drain(outbox)
-    expect(sink.accepted.filter(({ aggregateId }) => aggregateId === 'w').length).toBe(1)
-    expect(await missing(db)).toBe(0)
-    await holds(db, 'I5', 'I8')
-  },
-)
+export const idTakenLongAgo = defineCase('drop: born-expired, an id taken before its row was written', async (env) => {
+  const { db, engine } = env
+  const { turn, clock, sink, outbox } = await setup(env)
+  await tinyLeaves(db)
+  outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
+  const first = await session(db, 'first')
+  const waiting = await session(db, 'waiting')
+  await first.begin()
+  await first.run(`insert into outbox.idempotency (key, event_id, hash) values ('k', 0, '')`)
+  const emit = waiting.start(`select outbox.emit('document.updated', 'document', 'w', '{}', null, null, 'k')`)
+  await emit.blocked(first)
+  await emitMany(db, 35)
+  await engine.testing.drain(outbox)
+  await clock.advance(8 * dayMs)
+  await turn()
+  await first.rollback()
+  await emit.promise
+  const [row] = await db.query(`select tableoid::regclass::text as leaf from outbox.event where aggregate_id = 'w'`)
+  expect(row?.leaf, 'written into the emptied leaf').toBe(`outbox.${firstEvent}`)
+  await turn()
+  expect(await rowsIn(db, firstEvent), 'a leaf that was filled again is not dropped').toBe(1)
+  await engine.testing.drain(outbox)
+  expect(sink.accepted.filter(({ aggregateId }) => aggregateId === 'w').length).toBe(1)
+  expect(await missing(db)).toBe(0)
+  await holds(db, 'I5', 'I8')
+})
 
 export const heldFollowers = defineCase('drop: followers behind a failed event', async (env) => {
   const { db, engine } = env
   const { turn, upkeep, clock, sink, outbox } = await setup(env)
-  const { rejected } =
-    await engine.load<typeof import('../../../src/sinks/sink.ts')>('sinks/sink.ts')
+  const { rejected } = await engine.load<typeof import('../../../src/sinks/sink.ts')>('sinks/sink.ts')
   await tinyLeaves(db)
-  sink.answer(({ payload }) =>
-    (payload as { v: number }).v === 1 ? rejected({ code: 'no' }) : undefined,
-  )
+  sink.answer(({ payload }) => ((payload as { v: number }).v === 1 ? rejected({ code: 'no' }) : undefined))
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning', onDead: 'hold' })
   await db.query(
     `select outbox.emit('document.updated', 'document', 'a', json_build_object('v', v)) from generate_series(1, 3) v`,
@@ -221,9 +191,7 @@ export const heldFollowers = defineCase('drop: followers behind a failed event',
     got.map(({ payload }) => payload),
     'released when the dead letter expired',
   ).toEqual([{ v: 2 }, { v: 3 }])
-  const audit = await db.query(
-    `select reason, count::int from outbox.audit where action = 'retention.delivery'`,
-  )
+  const audit = await db.query(`select reason, count::int from outbox.audit where action = 'retention.delivery'`)
   expect(audit.map(({ count }) => count)).toEqual([1])
   await turn()
   expect(await rowsIn(db, firstEvent)).toBe(0)

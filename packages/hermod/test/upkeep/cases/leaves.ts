@@ -21,8 +21,7 @@ export async function tinyLeaves(db: TestDatabase, count = 3): Promise<void> {
   }
 }
 
-export const leafName = (parent: string, from: number) =>
-  `${parent}_${String(from).padStart(19, '0')}`
+export const leafName = (parent: string, from: number) => `${parent}_${String(from).padStart(19, '0')}`
 
 /** Emits `count` events of distinct documents in one transaction; `from` numbers them. */
 export async function emitMany(db: TestDatabase, count: number, prefix = 'd'): Promise<void> {
@@ -53,10 +52,8 @@ export const setup = async ({ db, engine }: Env, retention: Partial<Retention> =
     warning: (event: WarningEvent) => void warnings.push(event),
     error: (event: { error: unknown }) => void errors.push(event.error),
   }
-  const { Upkeep } =
-    await engine.load<typeof import('../../../src/worker/upkeep.ts')>('worker/upkeep.ts')
-  const { workerOptions } =
-    await engine.load<typeof import('../../../src/options.ts')>('options.ts')
+  const { Upkeep } = await engine.load<typeof import('../../../src/worker/upkeep.ts')>('worker/upkeep.ts')
+  const { workerOptions } = await engine.load<typeof import('../../../src/options.ts')>('options.ts')
   const upkeep = new Upkeep(db.pool, workerOptions({ retention }), listener)
   const clock = await engine.testing.fakeClock(db.pool)
   const sink = engine.testing.memorySink()

@@ -36,31 +36,28 @@ export const noPartition = defineCase('no-partition', async (env) => {
   await holds(db, 'I1', 'I3', 'I5', 'I8')
 })
 
-export const fullDefault = defineCase(
-  'no-partition: a default partition with much in it',
-  async (env) => {
-    const { db } = env
-    const { turn } = await setup(env)
-    await db.query(`drop table outbox.${leafName('event', 1)}`)
-    await db.query(`insert into outbox.event (type, aggregate_type, aggregate_id, bytes, payload)
+export const fullDefault = defineCase('no-partition: a default partition with much in it', async (env) => {
+  const { db } = env
+  const { turn } = await setup(env)
+  await db.query(`drop table outbox.${leafName('event', 1)}`)
+  await db.query(`insert into outbox.event (type, aggregate_type, aggregate_id, bytes, payload)
     select 'a.b', 'a', n::text, 180, json_build_object('x', repeat('y', 170)) from generate_series(1, 130000) n`)
-    // An emitter that stops at any lock held for long.
-    const emitter = await session(db, 'emitter')
-    await emitter.run(`set lock_timeout = '100ms'`)
-    const added = await db.query<{ says: string }>(`select outbox.add_ahead('event', 7) as says`)
-    expect(added[0]?.says, 'the range is walled off first').toBe('again')
-    await emitter.run(`select outbox.emit('a.b', 'a', 'x', '{}')`)
-    const walls = `select convalidated from pg_constraint where conname like 'event\\_wall\\_%'`
-    expect(await db.query(walls)).toEqual([{ convalidated: false }])
-    await turn()
-    expect(await db.query(walls), 'no wall is left').toEqual([])
-    const leaves = await db.query<{ from_value: number }>(leavesOfEvents)
-    expect(leaves.length, 'two leaves ahead').toBe(2)
-    await db.query(`select setval('outbox.event_id', $1)`, [leaves[0]?.from_value])
-    await emitter.run(`select outbox.emit('a.b', 'a', 'x', '{}')`)
-    expect(await rowsIn(db, leaves[0] ? leafName('event', leaves[0].from_value) : '')).toBe(1)
-  },
-)
+  // An emitter that stops at any lock held for long.
+  const emitter = await session(db, 'emitter')
+  await emitter.run(`set lock_timeout = '100ms'`)
+  const added = await db.query<{ says: string }>(`select outbox.add_ahead('event', 7) as says`)
+  expect(added[0]?.says, 'the range is walled off first').toBe('again')
+  await emitter.run(`select outbox.emit('a.b', 'a', 'x', '{}')`)
+  const walls = `select convalidated from pg_constraint where conname like 'event\\_wall\\_%'`
+  expect(await db.query(walls)).toEqual([{ convalidated: false }])
+  await turn()
+  expect(await db.query(walls), 'no wall is left').toEqual([])
+  const leaves = await db.query<{ from_value: number }>(leavesOfEvents)
+  expect(leaves.length, 'two leaves ahead').toBe(2)
+  await db.query(`select setval('outbox.event_id', $1)`, [leaves[0]?.from_value])
+  await emitter.run(`select outbox.emit('a.b', 'a', 'x', '{}')`)
+  expect(await rowsIn(db, leaves[0] ? leafName('event', leaves[0].from_value) : '')).toBe(1)
+})
 
 /** Statements in a row until told to stop, each with PostgreSQL's own limit of 100 ms per lock. */
 async function keepRunning(of: Session, sql: string, stop: AbortSignal) {
@@ -122,9 +119,7 @@ export const openProducer = defineCase('upkeep-with-open-producer', async (env) 
   expect(done.flatMap(({ dropped }) => dropped)).toContain(leafName('log', 1))
   const leaves = await db.query(leavesOfEvents)
   expect(leaves.length, 'added meanwhile').toBeGreaterThan(9)
-  expect(done.at(-1)?.held.get(leafName('event', 1)), 'the drop waits for the producer').toBe(
-    'busy',
-  )
+  expect(done.at(-1)?.held.get(leafName('event', 1)), 'the drop waits for the producer').toBe('busy')
   await producer.commit()
   await turn()
   expect(await rowsIn(db, leafName('event', 1)), 'dropped when the producer has ended').toBe(-1)

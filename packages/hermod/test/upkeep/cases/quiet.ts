@@ -13,9 +13,7 @@ export const quietLane = defineCase('quiet-lane-retention', async (env) => {
   await tinyLeaves(db)
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
   outbox.subscribe('one', { revision: 1, types: ['other.*'], sink, from: 'beginning', lanes: 1 })
-  await db.query(
-    `select outbox.emit('document.updated', 'document', 'same', '{}') from generate_series(1, 35)`,
-  )
+  await db.query(`select outbox.emit('document.updated', 'document', 'same', '{}') from generate_series(1, 35)`)
   await engine.testing.drain(outbox)
   const quiet = await db.query(`select from outbox.cursor where subscription = 'all' and pos = 0`)
   expect(quiet.length, 'cursors that never moved').toBe(15)
@@ -63,17 +61,13 @@ export const forgotten = defineCase('forgotten-subscription', async (env) => {
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
   await emitMany(db, 35)
   await outbox.runOnce({ upkeep: false })
-  const fresh = await db.query(
-    'select subscription, held_bytes::int from outbox.retention_report()',
-  )
+  const fresh = await db.query('select subscription, held_bytes::int from outbox.retention_report()')
   expect(fresh, 'nothing is held back yet').toEqual([{ subscription: 'forgotten', held_bytes: 0 }])
   await clock.advance(8 * dayMs)
   await outbox.runOnce({ upkeep: false })
   const { held } = await turn()
   expect(held.get(firstLog)).toBe('unread by forgotten')
-  expect(warnings.map(({ code, subscription }) => [code, subscription])).toEqual([
-    ['HMD_RETENTION_HELD', 'forgotten'],
-  ])
+  expect(warnings.map(({ code, subscription }) => [code, subscription])).toEqual([['HMD_RETENTION_HELD', 'forgotten']])
   const [report] = await db.query(`select subscription, first_pos::int, held_leaves,
     held_bytes > 100000 as much, since < outbox.clock() - interval '7 days' as old from outbox.retention_report()`)
   expect(report).toEqual({

@@ -6,11 +6,7 @@ export const command: Command = {
   name: 'dev',
   summary: 'try everything: a database, the server, a worker, catchers and a demo',
   usage: 'hermod dev [--data DIR | --ephemeral] [--port N] [--reset] [--no-demo]',
-  examples: [
-    'hermod dev',
-    'hermod dev --port 8080 --data /tmp/hermod',
-    'hermod dev --ephemeral --no-demo',
-  ],
+  examples: ['hermod dev', 'hermod dev --port 8080 --data /tmp/hermod', 'hermod dev --ephemeral --no-demo'],
   options: devOptions,
   notes: [
     'For development only: it listens on loopback, and anybody on this machine may sign in as a demo person.',

@@ -38,9 +38,7 @@ export const command: Command = {
     const { importFile } = await import('../import-file.ts')
     const options = { file, as, format: formatOf(context, file), key: keyOf(context) }
     const flags = { bestEffort: flagOf(context, 'best-effort'), dryRun: flagOf(context, 'dry-run') }
-    return withPlatform(context, (platform) =>
-      importFile(platform, context, { ...options, ...flags }),
-    )
+    return withPlatform(context, (platform) => importFile(platform, context, { ...options, ...flags }))
   },
 }
 

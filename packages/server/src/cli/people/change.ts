@@ -21,7 +21,8 @@ export const create: Verb = {
     const value = textOf(context, 'email')
     const id = await transaction(platform, (tx) =>
       commands.createPerson(platform, tx, actorOfShell(given, platform.clock()), {
-        ...{ displayName: argument(given, 0), role: roleOf(context) },
+        displayName: argument(given, 0),
+        role: roleOf(context),
         ...(value !== undefined && { identity: identityOf(context, 'email', value) }),
       }),
     )
@@ -40,9 +41,7 @@ export const link: Verb = {
     const id = argument(given, 0)
     const wanted = identityOf(context, typeOf(context), argument(given, 1))
     const actor = actorOfShell(given, platform.clock())
-    const identityId = await transaction(platform, (tx) =>
-      commands.linkIdentity(platform, tx, actor, id, wanted),
-    )
+    const identityId = await transaction(platform, (tx) => commands.linkIdentity(platform, tx, actor, id, wanted))
     const undo = `undo: hermod people unlink ${id} ${identityId}`
     return said(context, { id, identityId }, `Identity ${identityId} is linked; ${undo}`)
   },
@@ -65,9 +64,7 @@ export const primary: Verb = {
   async run(platform, given) {
     const [personId, identityId] = [argument(given, 0), argument(given, 1)]
     const actor = actorOfShell(given, platform.clock())
-    await transaction(platform, (tx) =>
-      commands.setPrimary(platform, tx, actor, { personId, identityId }),
-    )
+    await transaction(platform, (tx) => commands.setPrimary(platform, tx, actor, { personId, identityId }))
     return left(platform, given.context, personId, `Identity ${identityId} is the primary one.`)
   },
 }

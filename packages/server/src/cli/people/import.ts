@@ -12,8 +12,10 @@ export const importPeople: Verb = {
     const bar = progressBar('people', { wanted })
     try {
       const report = await importUsers(platform, actorOfShell(given, platform.clock()), {
-        ...{ table: textOf(context, 'table'), documents: textOf(context, 'documents') },
-        ...{ dryRun: flagOf(context, 'dry-run'), onProgress: bar.show },
+        table: textOf(context, 'table'),
+        documents: textOf(context, 'documents'),
+        dryRun: flagOf(context, 'dry-run'),
+        onProgress: bar.show,
       })
       bar.end()
       tell(context, report)

@@ -27,9 +27,7 @@ export const merge: Verb = {
     if (!(await terminal.confirm(`Merge ${names}?`))) return 1
     const reason = reasonOf(given.context)
     const actor = actorOfShell(given, platform.clock())
-    const done = await transaction(platform, (tx) =>
-      mergePeople(platform, tx, actor, { ...pair, reason }),
-    )
+    const done = await transaction(platform, (tx) => mergePeople(platform, tx, actor, { ...pair, reason }))
     if (terminal.json) terminal.document({ dryRun, ...done })
     else terminal.data(`Merge ${done.mergeId} is done; undo: hermod people unmerge ${done.mergeId}`)
     return 0
@@ -47,9 +45,7 @@ export const unmerge: Verb = {
     if (!(await terminal.confirm(`Undo merge ${mergeId}?`))) return 1
     const actor = actorOfShell(given, platform.clock())
     const reason = reasonOf(given.context)
-    const done = await transaction(platform, (tx) =>
-      undoMerge(platform, tx, actor, { mergeId, reason }),
-    )
+    const done = await transaction(platform, (tx) => undoMerge(platform, tx, actor, { mergeId, reason }))
     if (terminal.json) terminal.document(done)
     else terminal.data(`Person ${done.from} is a person of its own again.`)
     return 0

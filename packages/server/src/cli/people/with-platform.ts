@@ -11,10 +11,7 @@ import { readConfig } from '../../read-config.ts'
 import { sourcesOf } from '../config-options.ts'
 import type { Given } from './verb.ts'
 
-export async function withPlatform<T>(
-  context: Context,
-  work: (platform: Platform) => Promise<T>,
-): Promise<T> {
+export async function withPlatform<T>(context: Context, work: (platform: Platform) => Promise<T>): Promise<T> {
   const config = readConfig({ ...sourcesOf(context), secretNeeded: false })
   const platform = createPlatform({ ...config, logLevel: 'silent' }, { poolMax: 4 })
   try {
@@ -27,9 +24,15 @@ export async function withPlatform<T>(
 
 export function actorOfShell({ name }: Given, now: Date): Actor {
   return {
-    ...{ personId: null, identity: `shell:${userName()}`, role: 'admin' },
-    ...{ permissions: permissionsOf('admin'), signedInAt: now },
-    ...{ endpoint: `hermod people ${name}`, userAgent: null, ip: null, requestId: randomUUID() },
+    personId: null,
+    identity: `shell:${userName()}`,
+    role: 'admin',
+    permissions: permissionsOf('admin'),
+    signedInAt: now,
+    endpoint: `hermod people ${name}`,
+    userAgent: null,
+    ip: null,
+    requestId: randomUUID(),
   }
 }
 

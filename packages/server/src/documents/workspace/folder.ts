@@ -146,11 +146,7 @@ export class WorkspaceFolder {
    * Whatever lies there is taken away first and looked at then: a save that slips in between is
    * taken away too, so no text is lost. What is not known is kept beside it as a conflict.
    */
-  async #replace(
-    name: string,
-    temporary: string | undefined,
-    isKnown: (hash: string) => boolean,
-  ): Promise<void> {
+  async #replace(name: string, temporary: string | undefined, isKnown: (hash: string) => boolean): Promise<void> {
     for (;;) {
       await this.#setAside(name, isKnown)
       if (temporary === undefined) return
@@ -227,9 +223,7 @@ async function readText(
   { bytesMax, namesMax }: { readonly bytesMax: number; readonly namesMax: number },
 ): Promise<Read> {
   // Not through a link, and not waiting for whoever writes into a pipe.
-  const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(
-    (error: NodeJS.ErrnoException) => error,
-  )
+  const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch((error: NodeJS.ErrnoException) => error)
   if (file instanceof Error) return notOpened(file)
   try {
     const stat = await file.stat()

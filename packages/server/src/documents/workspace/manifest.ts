@@ -28,16 +28,12 @@ function isManifest(given: unknown): given is Manifest {
   const { documentId, providerFileId, position, version, written, taken } = given as Manifest
   const texts = [documentId, providerFileId].every((text) => typeof text === 'string')
   const numbers = [position, version].every((text) => /^\d{1,19}$/.test(String(text)))
-  const isHashes = (list: unknown) =>
-    Array.isArray(list) && list.every((hash) => /^[0-9a-f]{64}$/.test(String(hash)))
+  const isHashes = (list: unknown) => Array.isArray(list) && list.every((hash) => /^[0-9a-f]{64}$/.test(String(hash)))
   return texts && numbers && isHashes(written) && isHashes(taken)
 }
 
 /** Does the file already show this event, or a newer one? */
-export function isApplied(
-  manifest: Manifest,
-  next: Pick<Manifest, 'documentId' | 'position' | 'version'>,
-): boolean {
+export function isApplied(manifest: Manifest, next: Pick<Manifest, 'documentId' | 'position' | 'version'>): boolean {
   const [had, has] = [BigInt(manifest.position), BigInt(next.position)]
   if (had > has) return true
   // Rows are read when events are delivered: a slow reader may come with an older row.

@@ -22,15 +22,7 @@ import { localContents } from './sink.ts'
  * kept beside the file · restored: the file was gone · unknown: no document has this file · refused:
  * cannot be taken, see `why` · later: it is being changed right now · unchanged
  */
-export const findings = [
-  'recorded',
-  'conflict',
-  'restored',
-  'unknown',
-  'refused',
-  'later',
-  'unchanged',
-] as const
+export const findings = ['recorded', 'conflict', 'restored', 'unknown', 'refused', 'later', 'unchanged'] as const
 export type FindingKind = (typeof findings)[number]
 
 export interface Finding {
@@ -60,9 +52,14 @@ const leftoverMs = 60_000
 const tombstoneMs = 7 * 86_400_000
 
 export const scanActor: Actor = Object.freeze({
-  ...{ personId: null, identity: 'system:local-workspace', role: 'editor' as const },
+  personId: null,
+  identity: 'system:local-workspace',
+  role: 'editor' as const,
   permissions: permissionsOf('editor'),
-  ...{ endpoint: 'scan local workspace', userAgent: null, ip: null, requestId: 'scan' },
+  endpoint: 'scan local workspace',
+  userAgent: null,
+  ip: null,
+  requestId: 'scan',
 })
 
 export async function scanWorkspace(
@@ -71,10 +68,7 @@ export async function scanWorkspace(
   options: ScanOptions = {},
 ): Promise<ScanReport> {
   await folder.assertThere()
-  const counts = Object.fromEntries(findings.map((kind) => [kind, 0])) as Record<
-    FindingKind,
-    number
-  >
+  const counts = Object.fromEntries(findings.map((kind) => [kind, 0])) as Record<FindingKind, number>
   const found: Finding[] = []
   const note = (finding: Finding) => {
     counts[finding.kind]++
@@ -139,10 +133,7 @@ async function look(folder: WorkspaceFolder, file: string): Promise<Finding | Ed
 }
 
 /** By another process, at this moment; a minute later it is one that died. */
-async function isBeingReplaced(
-  folder: WorkspaceFolder,
-  { file, manifest }: Edited,
-): Promise<boolean> {
+async function isBeingReplaced(folder: WorkspaceFolder, { file, manifest }: Edited): Promise<boolean> {
   const now = await folder.manifestOf(file)
   if (JSON.stringify(now) !== JSON.stringify(manifest)) return true
   return manifest.written.length > 1 && (await folder.manifestAgeMs(file)) < leftoverMs
@@ -154,11 +145,7 @@ type Decided = Pick<Finding, 'kind' | 'why'>
  * Under the lock of the row. The hash of the edit is noted before the commit: should we die right
  * after it, the next edit of this file is still known to follow this one.
  */
-async function decide(
-  platform: Platform,
-  folder: WorkspaceFolder,
-  edited: Edited,
-): Promise<Decided> {
+async function decide(platform: Platform, folder: WorkspaceFolder, edited: Edited): Promise<Decided> {
   const { file, manifest, read } = edited
   const { documentId, written, taken } = manifest
   // Two hashes: which of them somebody edited cannot be known, so nothing is built on them.
@@ -185,11 +172,7 @@ async function decide(
 }
 
 /** The database's text goes into the file; `put` keeps the other beside it. */
-async function keepBoth(
-  platform: Platform,
-  folder: WorkspaceFolder,
-  { file, manifest }: Edited,
-): Promise<FindingKind> {
+async function keepBoth(platform: Platform, folder: WorkspaceFolder, { file, manifest }: Edited): Promise<FindingKind> {
   const { documentId, position } = manifest
   const current = (await localContents(platform.pool, [documentId])).get(documentId)
   if (!current) return 'later'
@@ -198,11 +181,7 @@ async function keepBoth(
 }
 
 /** Files that are gone come back; what crashes left behind goes. */
-async function keepHouse(
-  platform: Platform,
-  folder: WorkspaceFolder,
-  note: (finding: Finding) => void,
-): Promise<void> {
+async function keepHouse(platform: Platform, folder: WorkspaceFolder, note: (finding: Finding) => void): Promise<void> {
   for await (const { name } of await opendir(folder.ownPath)) {
     const path = join(folder.ownPath, name)
     if (name.endsWith('.json')) {

@@ -3,15 +3,7 @@
  * each. The rows are read when events are delivered, so large content needs no large events.
  */
 import type { SubscriptionOptions } from 'hermod'
-import {
-  delivered,
-  misconfigured,
-  type Outcome,
-  retry,
-  type Sink,
-  superseded,
-  unavailable,
-} from 'hermod/sinks'
+import { delivered, misconfigured, type Outcome, retry, type Sink, superseded, unavailable } from 'hermod/sinks'
 import type { Asked, Platform } from '../../platform.ts'
 import { fileNameOf } from './file-names.ts'
 import { type FileContent, FolderGone, WorkspaceFolder } from './folder.ts'
@@ -53,10 +45,7 @@ const GONE = `select distinct on (document_id) document_id as id, provider_file_
     workspace_provider = 'local' as local
   from hermod.document_modification_log where document_id = any ($1::uuid[]) order by document_id, id desc`
 
-export async function localContents(
-  db: Asked,
-  ids: readonly string[],
-): Promise<Map<string, LocalContent>> {
+export async function localContents(db: Asked, ids: readonly string[]): Promise<Map<string, LocalContent>> {
   const { rows } = await db.query(CURRENT, [ids])
   const there = new Set(rows.map(({ id }) => id))
   const gone = ids.filter((id) => !there.has(id))
@@ -98,11 +87,7 @@ export function fileSink(path: string): Sink {
   }
 }
 
-async function place(
-  folder: WorkspaceFolder,
-  content: LocalContent | undefined,
-  position: bigint,
-): Promise<Outcome> {
+async function place(folder: WorkspaceFolder, content: LocalContent | undefined, position: bigint): Promise<Outcome> {
   if (content === null || content === undefined) return delivered()
   try {
     const next = { ...content, position: String(position) }

@@ -45,15 +45,15 @@ export function watchWorkspace(
     }, ms).unref()
     timers.add(timer)
   }
-  const tell = (error: unknown) =>
-    platform.log.warn({ code: 'workspace.unreadable', ...errorFields(error) })
+  const tell = (error: unknown) => platform.log.warn({ code: 'workspace.unreadable', ...errorFields(error) })
 
   const scan = async (names?: readonly string[]) => {
     folder ??= await WorkspaceFolder.openExisting(platform.config.workspace.folder)
     if (folder === undefined) return
     watcher ??= hints(folder.path, hint)
     const report = await scanWorkspace(platform, folder, {
-      ...{ settleMs, seen },
+      settleMs,
+      seen,
       ...(names !== undefined && { names }),
     })
     summarise(platform, report)

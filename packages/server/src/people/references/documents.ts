@@ -70,10 +70,11 @@ async function moveCreated(tx: Tx, { from, into }: Pair): Promise<string[]> {
 }
 
 async function restoreCreated(tx: Tx, { from, into }: Pair, ids: readonly string[]) {
-  await tx.query(
-    'update hermod.document set created_by = $1 where created_by = $2 and id = any ($3::uuid[])',
-    [from, into, ids],
-  )
+  await tx.query('update hermod.document set created_by = $1 where created_by = $2 and id = any ($3::uuid[])', [
+    from,
+    into,
+    ids,
+  ])
 }
 
 async function moveModified(tx: Tx, { from, into }: Pair): Promise<Rows> {
@@ -113,9 +114,7 @@ async function movePeople(tx: Tx, { from, into }: Pair): Promise<Rows> {
       where i.person_id = $2 and i.document_id = g.document_id and i.relation = g.relation`,
     [from, into],
   )
-  await tx.query('update hermod.document_person set person_id = $2 where person_id = $1', [
-    ...[from, into],
-  ])
+  await tx.query('update hermod.document_person set person_id = $2 where person_id = $1', [...[from, into]])
   return rows
 }
 

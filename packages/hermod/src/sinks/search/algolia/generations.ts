@@ -89,11 +89,8 @@ export class AlgoliaGenerations {
 
   rollBack(index: string, call: Call): Promise<AlgoliaGeneration> {
     return this.#change(index, call, async (state) => {
-      const [next] = state.generations
-        .filter((one) => one.state === 'retired')
-        .sort((a, b) => b.liveTurn - a.liveTurn)
-      if (next === undefined)
-        throw refused(`index ${index} has no earlier generation to go back to`)
+      const [next] = state.generations.filter((one) => one.state === 'retired').sort((a, b) => b.liveTurn - a.liveTurn)
+      if (next === undefined) throw refused(`index ${index} has no earlier generation to go back to`)
       return enthroned(state, next)
     })
   }
@@ -114,11 +111,7 @@ export class AlgoliaGenerations {
   }
 
   /** One change at a time in this process; between processes the last one counts. */
-  async #change<T>(
-    index: string,
-    call: Call,
-    work: (state: State) => Promise<readonly [State, T]>,
-  ): Promise<T> {
+  async #change<T>(index: string, call: Call, work: (state: State) => Promise<readonly [State, T]>): Promise<T> {
     const before = this.#changing.get(index) ?? Promise.resolve()
     const run = before.then(async () => {
       const state = await this.#read(index, call)

@@ -56,11 +56,7 @@ function markedWords(result: unknown, tags: Tags): Set<string> {
   return found
 }
 
-function collect(
-  value: string,
-  { highlightPreTag, highlightPostTag }: Tags,
-  found: Set<string>,
-): void {
+function collect(value: string, { highlightPreTag, highlightPostTag }: Tags, found: Set<string>): void {
   let text = ''
   const ranges: { from: number; to: number }[] = []
   for (const [at, piece] of value.split(highlightPreTag).entries()) {

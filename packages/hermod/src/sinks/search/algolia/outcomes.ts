@@ -14,7 +14,9 @@ export function outcomeOfAlgoliaError(error: unknown, items: number): Outcome {
   const { status, message, details } = error
   if (status === 401 || status === 402 || status === 403) return refused(status, message)
   return outcomeOfStatus(status, {
-    ...{ items, retryAfter: details.retryAfter, code: `ALGOLIA_${status}` },
+    items,
+    retryAfter: details.retryAfter,
+    code: `ALGOLIA_${status}`,
     message: `Algolia: ${message}`,
   })
 }

@@ -33,9 +33,7 @@ export function askedWords(terms: readonly Term[]): AskedWords {
     query: pieces.join(' '),
     queryType: plain.at(-1)?.unfinished ? 'prefixLast' : 'prefixNone',
     optionalWords: alternatives(plain),
-    excludedPhrases: excluded
-      .filter(({ words }) => words.length > 1)
-      .map((one) => quoted(one.words)),
+    excludedPhrases: excluded.filter(({ words }) => words.length > 1).map((one) => quoted(one.words)),
   }
 }
 
@@ -51,7 +49,10 @@ export interface AskedFilters {
 }
 
 const OPERATORS: Readonly<Record<Comparison, string>> = {
-  ...{ from: '>=', to: '<=', above: '>', below: '<' },
+  from: '>=',
+  to: '<=',
+  above: '>',
+  below: '<',
 }
 
 /** Undefined: nothing can match. */

@@ -30,19 +30,18 @@ export const idKey = (id: string) => hex(`=${id}`)
 const hex = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
 const identifierCharsMax = 200
 
-export function upsertEntry(
-  definition: ResolvedDefinition,
-  upsert: Upsert,
-  recordBytesMax: number,
-): Entry {
+export function upsertEntry(definition: ResolvedDefinition, upsert: Upsert, recordBytesMax: number): Entry {
   const values = readDocument(definition, upsert)
   if (typeof values === 'string') return bad(upsert, values)
   if (Object.hasOwn(values, '_operation')) {
     return bad(upsert, 'the field _operation is a command to Algolia: name it otherwise')
   }
   const beside = JSON.stringify({
-    ...{ hash: documentHash(values), deletedAt: 0, keys: keysOf(definition, upsert.id, values) },
-    ...{ identifiers: identifiersOf(definition, values), numbers: numbersOf(definition, values) },
+    hash: documentHash(values),
+    deletedAt: 0,
+    keys: keysOf(definition, upsert.id, values),
+    identifiers: identifiersOf(definition, values),
+    numbers: numbersOf(definition, values),
   })
   return entry(upsert, `${beside.slice(1, -1)},"document":${upsert.json}`, recordBytesMax)
 }

@@ -11,14 +11,7 @@ import type { FacetCount, Hit, SearchResult } from '../request.ts'
 import { withoutStopWords } from '../stop-words.ts'
 import type { AlgoliaAnswer, AlgoliaApi, AlgoliaHit, AlgoliaQuery } from './api.ts'
 import { highlightParams, highlightsOf, randomTags } from './highlight.ts'
-import {
-  type AskedFilters,
-  type AskedWords,
-  askedFilters,
-  askedWords,
-  facetParams,
-  onlyIds,
-} from './query.ts'
+import { type AskedFilters, type AskedWords, askedFilters, askedWords, facetParams, onlyIds } from './query.ts'
 import { versionOf } from './record.ts'
 import { fieldPath, reachMax } from './settings.ts'
 import type { AlgoliaGeneration } from './state.ts'
@@ -46,12 +39,7 @@ class Search {
   readonly #tags = randomTags()
   #excludedIds: readonly string[] = []
 
-  constructor(
-    api: AlgoliaApi,
-    generation: AlgoliaGeneration,
-    request: ResolvedRequest,
-    call: Call,
-  ) {
+  constructor(api: AlgoliaApi, generation: AlgoliaGeneration, request: ResolvedRequest, call: Call) {
     this.#api = api
     this.#generation = generation
     this.#request = request
@@ -70,9 +58,7 @@ class Search {
     const asked = [...main, ...others.filter((one) => one !== undefined)]
     const answers = asked.length === 0 ? [] : [...(await this.#api.search(asked, this.#call))]
     const found = main.length === 0 ? NOTHING : (answers.shift() as AlgoliaAnswer)
-    const ofOwn = others.map((one) =>
-      one === undefined ? NOTHING : (answers.shift() as AlgoliaAnswer),
-    )
+    const ofOwn = others.map((one) => (one === undefined ? NOTHING : (answers.shift() as AlgoliaAnswer)))
     this.#refuseBeyond(found.nbHits)
     const hits = sort.length === 0 ? found.hits : await this.#sorted(found, filters)
     return this.#result(found, hits, new Map(own.map((name, at) => [name, ofOwn[at] ?? NOTHING])))
@@ -159,18 +145,14 @@ class Search {
 
   async #rest(total: number, filters: AskedFilters | undefined): Promise<AlgoliaHit[]> {
     if (filters === undefined || total <= pageMax) return []
-    const pages = Array.from(
-      { length: Math.ceil(total / pageMax) - 1 },
-      (_, at) => (at + 1) * pageMax,
-    )
+    const pages = Array.from({ length: Math.ceil(total / pageMax) - 1 }, (_, at) => (at + 1) * pageMax)
     const queries = pages.map((offset) => this.#query(filters, numbersOnly(offset)))
     return (await this.#api.search(queries, this.#call)).flatMap(({ hits }) => hits)
   }
 
   /** Documents without a value last, whichever way; ties by id. */
   #order(): (a: AlgoliaHit, b: AlgoliaHit) => number {
-    const value = ({ numbers }: AlgoliaHit, field: string) =>
-      (numbers as Record<string, number> | undefined)?.[field]
+    const value = ({ numbers }: AlgoliaHit, field: string) => (numbers as Record<string, number> | undefined)?.[field]
     return (a, b) => {
       for (const { field, ascending } of this.#request.sort) {
         const [one, other] = [value(a, field), value(b, field)]
@@ -183,11 +165,7 @@ class Search {
     }
   }
 
-  #result(
-    found: AlgoliaAnswer,
-    hits: readonly AlgoliaHit[],
-    own: ReadonlyMap<string, AlgoliaAnswer>,
-  ): SearchResult {
+  #result(found: AlgoliaAnswer, hits: readonly AlgoliaHit[], own: ReadonlyMap<string, AlgoliaAnswer>): SearchResult {
     const { facets, countMax, offset } = this.#request
     const counted = facets.map((name) => ({ name, answer: own.get(name) ?? found }))
     return {
@@ -198,8 +176,7 @@ class Search {
       facetsExact: counted.every(({ answer }) => {
         return answer.nbHits <= countMax && answer.exhaustive?.facetsCount !== false
       }),
-      corrected:
-        hits.length > 0 && hits.every(({ _rankingInfo: info }) => (info?.nbTypos ?? 0) > 0),
+      corrected: hits.length > 0 && hits.every(({ _rankingInfo: info }) => (info?.nbTypos ?? 0) > 0),
     }
   }
 
@@ -207,7 +184,9 @@ class Search {
   #hit(hit: AlgoliaHit, place: number): Hit {
     const { definition } = this.#generation
     return {
-      ...{ id: hit.objectID, version: versionOf(hit), score: 1 / (place + 1) },
+      id: hit.objectID,
+      version: versionOf(hit),
+      score: 1 / (place + 1),
       document: displayedOf(definition.fields, hit.document),
       highlights: highlightsOf(hit, this.#fields(), this.#terms, this.#tags),
     }

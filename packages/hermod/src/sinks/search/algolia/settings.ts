@@ -10,11 +10,31 @@ export const facetValuesMax = 100
 
 /** PostgreSQL's names of languages, which declarations use, as codes: those Algolia knows. */
 const LANGUAGES: Readonly<Record<string, string>> = {
-  ...{ arabic: 'ar', armenian: 'hy', basque: 'eu', catalan: 'ca', danish: 'da', dutch: 'nl' },
-  ...{ english: 'en', finnish: 'fi', french: 'fr', german: 'de', greek: 'el', hindi: 'hi' },
-  ...{ hungarian: 'hu', indonesian: 'id', irish: 'ga', italian: 'it', lithuanian: 'lt' },
-  ...{ norwegian: 'no', portuguese: 'pt', romanian: 'ro', russian: 'ru', spanish: 'es' },
-  ...{ swedish: 'sv', tamil: 'ta', turkish: 'tr' },
+  arabic: 'ar',
+  armenian: 'hy',
+  basque: 'eu',
+  catalan: 'ca',
+  danish: 'da',
+  dutch: 'nl',
+  english: 'en',
+  finnish: 'fi',
+  french: 'fr',
+  german: 'de',
+  greek: 'el',
+  hindi: 'hi',
+  hungarian: 'hu',
+  indonesian: 'id',
+  irish: 'ga',
+  italian: 'it',
+  lithuanian: 'lt',
+  norwegian: 'no',
+  portuguese: 'pt',
+  romanian: 'ro',
+  russian: 'ru',
+  spanish: 'es',
+  swedish: 'sv',
+  tamil: 'ta',
+  turkish: 'tr',
 }
 
 /** Where a field of the document lies in the record. */
@@ -31,17 +51,18 @@ export function settingsOf({ language, fields }: ResolvedDefinition): AlgoliaSet
       'filterOnly(keys)',
       ...fields.filter(({ facet }) => facet).map(({ name }) => fieldPath(name)),
     ],
-    numericAttributesForFiltering: [
-      'deletedAt',
-      ...fields.filter(isNumeric).map(({ name }) => numberPath(name)),
-    ],
+    numericAttributesForFiltering: ['deletedAt', ...fields.filter(isNumeric).map(({ name }) => numberPath(name))],
     unretrievableAttributes: ['keys', 'identifiers', ...hidden],
     // What was typed rightly, then where it was found, then the newest.
     customRanking: ['desc(version)'],
     disableTypoToleranceOnAttributes: ['identifiers'],
-    ...{ indexLanguages: languages, queryLanguages: languages },
-    ...{ ignorePlurals: code ? languages : false, removeStopWords: code ? languages : false },
-    ...{ advancedSyntax: true, typoTolerance: true, maxValuesPerFacet: facetValuesMax },
+    indexLanguages: languages,
+    queryLanguages: languages,
+    ignorePlurals: code ? languages : false,
+    removeStopWords: code ? languages : false,
+    advancedSyntax: true,
+    typoTolerance: true,
+    maxValuesPerFacet: facetValuesMax,
     paginationLimitedTo: reachMax,
   }
 }

@@ -36,10 +36,7 @@ export const replaced = (state: State, changed: AlgoliaGeneration): State => {
 }
 
 /** The live one is retired in the same write. */
-export function enthroned(
-  state: State,
-  next: AlgoliaGeneration,
-): readonly [State, AlgoliaGeneration] {
+export function enthroned(state: State, next: AlgoliaGeneration): readonly [State, AlgoliaGeneration] {
   const liveTurn = Math.max(...state.generations.map((one) => one.liveTurn)) + 1
   const live: AlgoliaGeneration = { ...next, state: 'live', liveTurn }
   const generations = state.generations.map((one): AlgoliaGeneration => {

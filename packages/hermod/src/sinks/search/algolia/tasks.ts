@@ -20,11 +20,7 @@ const atOnce = 6
 /** What was seen published must not pile up. */
 const rememberedMax = 10_000
 
-export async function waitForTasks(
-  api: AlgoliaApi,
-  tasks: readonly TaskRef[],
-  call: Call,
-): Promise<void> {
+export async function waitForTasks(api: AlgoliaApi, tasks: readonly TaskRef[], call: Call): Promise<void> {
   for (const [index, taskID] of tasks) {
     for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMaxMs, waitMs * 1.5)) {
       if ((await api.taskStatus(index, taskID, call)) === 'published') break
@@ -64,9 +60,7 @@ export class TaskPoll {
     const errors: unknown[] = []
     for (let at = 0; at < open.length; at += atOnce) {
       const asked = open.slice(at, at + atOnce)
-      await Promise.all(
-        asked.map((task) => this.#ask(task, call, failed).catch((error) => errors.push(error))),
-      )
+      await Promise.all(asked.map((task) => this.#ask(task, call, failed).catch((error) => errors.push(error))))
     }
     // Nothing at all was learnt: whoever asks should hear why.
     if (errors.length > 0 && errors.length === open.length) throw errors[0]

@@ -20,12 +20,7 @@ export interface Sent {
   readonly tasks: readonly TaskRef[]
 }
 
-export async function send(
-  api: AlgoliaApi,
-  indexName: string,
-  entries: readonly Entry[],
-  call: Call,
-): Promise<Sent> {
+export async function send(api: AlgoliaApi, indexName: string, entries: readonly Entry[], call: Call): Promise<Sent> {
   const newest = newestOf(entries)
   const settled = new Map<Entry, Outcome>()
   const tasks: TaskRef[] = []

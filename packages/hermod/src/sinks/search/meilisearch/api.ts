@@ -21,11 +21,7 @@ export interface MeilisearchApi {
   settings(uid: string, call?: Call): Promise<MeilisearchSettings>
   /** Undefined when there is no such document. */
   document(uid: string, id: string, call?: Call): Promise<MeilisearchDocument | undefined>
-  documents(
-    uid: string,
-    query: DocumentsQuery,
-    call?: Call,
-  ): Promise<readonly MeilisearchDocument[]>
+  documents(uid: string, query: DocumentsQuery, call?: Call): Promise<readonly MeilisearchDocument[]>
   count(uid: string, call?: Call): Promise<number>
   /** One answer per query, in the order given. */
   multiSearch(queries: readonly SearchQuery[], call?: Call): Promise<readonly SearchAnswer[]>
@@ -125,7 +121,8 @@ class HttpApi implements MeilisearchApi {
 
   constructor({ url, key, timeoutMs }: MeilisearchHttpOptions) {
     this.#http = new HttpClient({
-      ...{ url, gzipFromBytes },
+      url,
+      gzipFromBytes,
       ...(timeoutMs !== undefined && { timeoutMs }),
       ...(key !== undefined && { headers: { authorization: `Bearer ${key}` }, secrets: [key] }),
     })
@@ -140,9 +137,7 @@ class HttpApi implements MeilisearchApi {
     const found: IndexInfo[] = []
     for (;;) {
       const query = { offset: found.length, limit: indexesPerPage }
-      const page = list<IndexInfo>(
-        await this.#json({ method: 'GET', path: '/indexes', query }, call),
-      )
+      const page = list<IndexInfo>(await this.#json({ method: 'GET', path: '/indexes', query }, call))
       found.push(...page)
       if (page.length < indexesPerPage) return found
     }
@@ -163,18 +158,18 @@ class HttpApi implements MeilisearchApi {
   addDocuments(uid: string, ndjson: string, primaryKey: string, call?: Call) {
     return this.#task(
       {
-        ...{ method: 'POST', path: `${pathOf(uid)}/documents`, query: { primaryKey } },
-        ...{ body: ndjson, contentType: 'application/x-ndjson' },
+        method: 'POST',
+        path: `${pathOf(uid)}/documents`,
+        query: { primaryKey },
+        body: ndjson,
+        contentType: 'application/x-ndjson',
       },
       call,
     )
   }
 
   deleteDocuments(uid: string, ids: readonly string[], call?: Call) {
-    return this.#task(
-      { method: 'POST', path: `${pathOf(uid)}/documents/delete-batch`, body: ids },
-      call,
-    )
+    return this.#task({ method: 'POST', path: `${pathOf(uid)}/documents/delete-batch`, body: ids }, call)
   }
 
   swapIndexes(one: string, other: string, call?: Call) {
@@ -187,9 +182,7 @@ class HttpApi implements MeilisearchApi {
     for (let at = 0; at < uids.length; at += tasksPerCall) {
       const some = uids.slice(at, at + tasksPerCall)
       const query = { uids: some.join(','), limit: some.length }
-      found.push(
-        ...list<MeilisearchTask>(await this.#json({ method: 'GET', path: '/tasks', query }, call)),
-      )
+      found.push(...list<MeilisearchTask>(await this.#json({ method: 'GET', path: '/tasks', query }, call)))
     }
     return found
   }
@@ -220,9 +213,7 @@ class HttpApi implements MeilisearchApi {
 
   async multiSearch(queries: readonly SearchQuery[], call?: Call) {
     const body = { queries }
-    return list<SearchAnswer>(
-      await this.#json({ method: 'POST', path: '/multi-search', body }, call),
-    )
+    return list<SearchAnswer>(await this.#json({ method: 'POST', path: '/multi-search', body }, call))
   }
 
   close(): Promise<void> {
@@ -264,11 +255,7 @@ function bodyOf(answer: HttpAnswer): Record<string, unknown> {
 
 /** Nothing counts as answered that was not named. */
 function foreign(field: string): HttpError {
-  return new HttpError(
-    'HTTP_ANSWER_FOREIGN',
-    `the answer has no ${field}: is it Meilisearch?`,
-    true,
-  )
+  return new HttpError('HTTP_ANSWER_FOREIGN', `the answer has no ${field}: is it Meilisearch?`, true)
 }
 
 function text(value: unknown, field: string): string {

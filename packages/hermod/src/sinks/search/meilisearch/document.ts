@@ -86,7 +86,8 @@ export function lineOf(definition: ResolvedDefinition, given: Upsert): DocumentL
   }
   const ours = JSON.stringify({
     ...ownFields({ id, version }),
-    ...{ [orderField]: Number(version), [hashField]: documentHash(document) },
+    [orderField]: Number(version),
+    [hashField]: documentHash(document),
     ...derived(definition, document),
   })
   return { id, version, line: spliced(ours, json, document) }
@@ -109,9 +110,7 @@ function spliced(ours: string, json: string, document: object): string {
 }
 
 function wellFormed(document: object): string {
-  return JSON.stringify(document, (_, value) =>
-    typeof value === 'string' ? value.toWellFormed() : value,
-  )
+  return JSON.stringify(document, (_, value) => (typeof value === 'string' ? value.toWellFormed() : value))
 }
 
 function derived({ fields }: ResolvedDefinition, document: MeilisearchDocument) {
@@ -121,8 +120,7 @@ function derived({ fields }: ResolvedDefinition, document: MeilisearchDocument) 
     const value = document[field.name]
     if (value === undefined || value === null) continue
     if (isExact(field)) made[exactField(field.name)] = textsIn(value).map(exactValue)
-    if (field.kind === 'date' && isNumeric(field))
-      made[numericField(field)] = numberOf(field, value)
+    if (field.kind === 'date' && isNumeric(field)) made[numericField(field)] = numberOf(field, value)
     if (field.kind === 'identifier') {
       words.push(...textsIn(value).flatMap((text) => identifierWords(text.slice(0, 200))))
     }
@@ -155,6 +153,4 @@ export function displayed({ fields }: ResolvedDefinition, document: MeilisearchD
   return Object.fromEntries(shown)
 }
 
-const SERVER_FIELDS = new Set([
-  ...['_formatted', '_rankingScore', '_rankingScoreDetails', '_matchesPosition'],
-])
+const SERVER_FIELDS = new Set([...['_formatted', '_rankingScore', '_rankingScoreDetails', '_matchesPosition']])

@@ -9,14 +9,7 @@ import { HermodError } from '../../../errors.ts'
 import type { ResolvedDefinition } from '../check-definition.ts'
 import type { Call, Generation } from '../engine.ts'
 import { type MeilisearchApi, MeilisearchError, type MeilisearchSettings } from './api.ts'
-import {
-  differ,
-  generationIn,
-  goneSettings,
-  homeSettings,
-  primaryKey,
-  settingsOf,
-} from './settings.ts'
+import { differ, generationIn, goneSettings, homeSettings, primaryKey, settingsOf } from './settings.ts'
 import type { Tasks } from './tasks.ts'
 
 export interface MeilisearchGeneration extends Generation {
@@ -116,10 +109,7 @@ export class Registry {
 
   /** Written as a whole; the same again changes nothing. */
   async put(entry: Entry, call?: Call): Promise<void> {
-    await this.#tasks.done(
-      await this.#api.addDocuments(this.#home, JSON.stringify(entry), 'id', call),
-      call,
-    )
+    await this.#tasks.done(await this.#api.addDocuments(this.#home, JSON.stringify(entry), 'id', call), call)
   }
 
   /** Anybody may do this at any time, and doing it twice changes nothing. */
@@ -163,20 +153,27 @@ function generationOf(entry: Entry, uid: string, stable: string): MeilisearchGen
   const { generation, createdAtMs, retiredAtMs, definition } = entry
   const state = uid === stable ? 'live' : retiredAtMs > 0 ? 'retired' : 'building'
   return {
-    ...{ id: String(generation), uid, state, createdAt: new Date(createdAtMs) },
+    id: String(generation),
+    uid,
+    state,
+    createdAt: new Date(createdAtMs),
     definition: JSON.parse(definition),
   }
 }
 
 export function entryOf(index: string, generation: number, definition: ResolvedDefinition): Entry {
   return {
-    ...{ id: `${index}-${generation}`, index, generation, definition: JSON.stringify(definition) },
-    ...{ createdAtMs: Date.now(), retiredAtMs: 0, dropped: false },
+    id: `${index}-${generation}`,
+    index,
+    generation,
+    definition: JSON.stringify(definition),
+    createdAtMs: Date.now(),
+    retiredAtMs: 0,
+    dropped: false,
   }
 }
 
-export const nextId = ({ entries }: Picture) =>
-  Math.max(0, ...entries.map(({ generation }) => generation)) + 1
+export const nextId = ({ entries }: Picture) => Math.max(0, ...entries.map(({ generation }) => generation)) + 1
 
 /** The generation asked for, or the live one. */
 export function pick(

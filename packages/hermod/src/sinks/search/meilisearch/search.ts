@@ -90,7 +90,8 @@ class Search {
     const filter = filterOf(conditions)
     const q = this.#words()
     return {
-      ...{ indexUid: this.#generation.uid, matchingStrategy: 'all' },
+      indexUid: this.#generation.uid,
+      matchingStrategy: 'all',
       ...(q !== '' && { q }),
       ...(filter !== undefined && { filter }),
     }
@@ -108,17 +109,18 @@ class Search {
       ...(by.length > 0 && { sort: [...by, `${keyField}:asc`] }),
       ...(highlights.length > 0 && {
         attributesToHighlight: highlights,
-        ...{ highlightPreTag: this.#tags.before, highlightPostTag: this.#tags.after },
+        highlightPreTag: this.#tags.before,
+        highlightPostTag: this.#tags.after,
       }),
-      ...{ showRankingScore: true, showRankingScoreDetails: true },
+      showRankingScore: true,
+      showRankingScoreDetails: true,
     }
   }
 
   /** Phrases and words to leave out are written alike there. Stop words alone find everything. */
   #words(): string {
     const stop = new Set(stopWordsOf(this.#generation.definition.language))
-    const says = (term: Term) =>
-      term.excluded || term.unfinished || term.words.some((word) => !stop.has(word))
+    const says = (term: Term) => term.excluded || term.unfinished || term.words.some((word) => !stop.has(word))
     if (!this.#terms.some(says)) return ''
     const cut = this.#request.query.slice(0, queryCharsMax).toWellFormed()
     return cut.replace(/\p{Cc}/gu, ' ')
@@ -148,7 +150,8 @@ class Search {
     const fields = definition.fields.filter(({ name }) => this.#request.highlights.includes(name))
     const score = document._rankingScore
     return {
-      ...{ id: idOf(document), version: versionOf(document) },
+      id: idOf(document),
+      version: versionOf(document),
       score: typeof score === 'number' ? score : 0,
       document: displayed(definition, document),
       highlights: highlightsOf(document, { fields, terms: this.#terms, tags: this.#tags }),
@@ -156,8 +159,7 @@ class Search {
   }
 }
 
-const facetsOf = (names: readonly string[]) =>
-  names.length === 0 ? {} : { facets: names.map(exactField) }
+const facetsOf = (names: readonly string[]) => (names.length === 0 ? {} : { facets: names.map(exactField) })
 
 function countsIn(answer: SearchAnswer | undefined, name: string): FacetCount[] {
   const counts = answer?.facetDistribution?.[exactField(name)] ?? {}

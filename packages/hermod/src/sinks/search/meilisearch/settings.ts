@@ -39,23 +39,14 @@ export function isExact({ kind }: ResolvedField): boolean {
   return kind === 'keyword' || kind === 'identifier'
 }
 
-export function settingsOf(
-  { fields, language }: ResolvedDefinition,
-  generation: string,
-): MeilisearchSettings {
+export function settingsOf({ fields, language }: ResolvedDefinition, generation: string): MeilisearchSettings {
   const numeric = fields.filter(isNumeric).map(numericField)
   const identifiers = fields.filter(({ kind }) => kind === 'identifier').map(({ name }) => name)
   return {
     searchableAttributes: searchable(fields),
-    filterableAttributes: [
-      ...fields.filter(isExact).map(({ name }) => exactField(name)),
-      ...numeric,
-      placeField,
-    ],
+    filterableAttributes: [...fields.filter(isExact).map(({ name }) => exactField(name)), ...numeric, placeField],
     sortableAttributes: [...numeric, keyField, placeField],
-    rankingRules: [
-      ...['sort', 'words', 'typo', 'proximity', 'attribute', 'exactness', `${orderField}:desc`],
-    ],
+    rankingRules: [...['sort', 'words', 'typo', 'proximity', 'attribute', 'exactness', `${orderField}:desc`]],
     stopWords: stopWordsOf(language),
     typoTolerance: { disableOnAttributes: [...identifiers, wordsField] },
     pagination: { maxTotalHits: totalHitsMax },

@@ -119,8 +119,7 @@ export class Steps {
       const when = ({ id }: MeilisearchGeneration) =>
         picture.entries.find(({ generation }) => String(generation) === id)?.retiredAtMs ?? 0
       const [last] = retired.toSorted((a, b) => when(b) - when(a))
-      if (last === undefined)
-        throw refused(`index ${index} has no earlier generation to go back to`)
+      if (last === undefined) throw refused(`index ${index} has no earlier generation to go back to`)
       return this.#exchange(index, picture, last, call)
     })
   }
@@ -194,8 +193,7 @@ type Declared = { readonly index: string; readonly definition: ResolvedDefinitio
 const isOld = (createdAt: string) => Date.now() - Date.parse(createdAt) > leftOverMs
 
 const refused = (says: string) => new HermodError('HMD_SEARCH_GENERATION', says)
-const busy = (index: string) =>
-  refused(`generations of index ${index} are being changed by another process`)
+const busy = (index: string) => refused(`generations of index ${index} are being changed by another process`)
 
 /** The declaration in force: the last that was not dropped. */
 function lastEntry({ entries }: Picture): Entry | undefined {

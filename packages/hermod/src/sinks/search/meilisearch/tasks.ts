@@ -23,10 +23,7 @@ export class Tasks {
   }
 
   /** The error of each, or nothing when it succeeded. */
-  async results(
-    uids: readonly number[],
-    call: Call = {},
-  ): Promise<readonly (MeilisearchError | undefined)[]> {
+  async results(uids: readonly number[], call: Call = {}): Promise<readonly (MeilisearchError | undefined)[]> {
     const untilMs = performance.now() + this.#waitMs
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 1.6, pauseMsMax)) {
       const tasks = await this.#ask(uids, call)

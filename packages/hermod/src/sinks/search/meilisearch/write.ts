@@ -8,15 +8,7 @@ import type { Call, Deletion, Upsert, Write } from '../engine.ts'
 import { worstOf } from '../worst-outcome.ts'
 import { WriteTurns } from '../write-turns.ts'
 import type { MeilisearchApi } from './api.ts'
-import {
-  type DocumentLine,
-  goneLine,
-  idOf,
-  lineOf,
-  placeOf,
-  primaryKeyOf,
-  versionOf,
-} from './document.ts'
+import { type DocumentLine, goneLine, idOf, lineOf, placeOf, primaryKeyOf, versionOf } from './document.ts'
 import type { MeilisearchGeneration } from './generations.ts'
 import { outcomeOfMeilisearch } from './outcomes.ts'
 import type { PendingVersions } from './pending.ts'
@@ -91,17 +83,12 @@ export class Writer {
     return this.#settle(sent, onlyKey(items), call)
   }
 
-  async #settle(
-    sent: readonly Sent[],
-    only: string | undefined,
-    call: Call,
-  ): Promise<readonly Outcome[]> {
+  async #settle(sent: readonly Sent[], only: string | undefined, call: Call): Promise<readonly Outcome[]> {
     const outcomes = await Promise.all(
       sent.map(async (one) => {
         const errors = one.tasks.length === 0 ? [] : await this.#tasks.results(one.tasks, call)
         const error = errors.find((found) => found !== undefined)
-        const ended =
-          error === undefined ? delivered() : outcomeOfMeilisearch(error, one.items, only)
+        const ended = error === undefined ? delivered() : outcomeOfMeilisearch(error, one.items, only)
         return one.outcomes.map((outcome) => outcome ?? ended)
       }),
     )
@@ -116,10 +103,7 @@ export class Writer {
   ): Promise<Sent> {
     const lines = documents.map((one) => lineOf(definition, one))
     const newest = newestOf(lines)
-    const [there, gone] = await Promise.all([
-      this.#versions(uid, newest, call),
-      this.#versions(goneUid, newest, call),
-    ])
+    const [there, gone] = await Promise.all([this.#versions(uid, newest, call), this.#versions(goneUid, newest, call)])
     const newer = newest.filter(({ id, version }) => isNewer(version, there.get(id), gone.get(id)))
     const tasks = newer.length === 0 ? [] : [await this.#add(uid, newer, call)]
     return { outcomes: outcomesOf(lines, newer), tasks, items: newer.length }
@@ -132,11 +116,7 @@ export class Writer {
     return { versions, tasks: newer.length === 0 ? [] : [await this.#add(goneUid, newer, call)] }
   }
 
-  async #deleteFrom(
-    { uid }: MeilisearchGeneration,
-    { lines, newest, gone }: Deleting,
-    call: Call,
-  ): Promise<Sent> {
+  async #deleteFrom({ uid }: MeilisearchGeneration, { lines, newest, gone }: Deleting, call: Call): Promise<Sent> {
     const there = await this.#versions(uid, newest, call)
     const newer = newest.filter(({ id, version }) => {
       // The same deletion again: the one before may have been cut off between its two steps.
@@ -165,7 +145,8 @@ export class Writer {
     const found = await this.#api.documents(
       uid,
       {
-        ...{ filter: `${placeField} IN [${places}]`, limit: items.length * 2 },
+        filter: `${placeField} IN [${places}]`,
+        limit: items.length * 2,
         fields: [keyField, versionField],
       },
       call,

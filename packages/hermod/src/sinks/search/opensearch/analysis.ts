@@ -63,7 +63,8 @@ export function analysisOf(index: string, language: string): Json {
       [analyzers.plain]: { ...words, filter: folded },
       [analyzers.stem]: { ...words, filter: [...folded, ...reduced] },
       [analyzers.ids]: {
-        ...{ ...words, tokenizer: 'keyword' },
+        ...words,
+        tokenizer: 'keyword',
         filter: ['hermod_pieces', 'flatten_graph', ...folded, 'hermod_zeros'],
       },
     },
@@ -72,7 +73,8 @@ export function analysisOf(index: string, language: string): Json {
 
 /** Runs of letters and digits; a character each where words are written without spaces. */
 const wordTokenizer = {
-  ...{ type: 'pattern', group: 0 },
+  type: 'pattern',
+  group: 0,
   pattern: String.raw`[${UNSPACED}]|[\p{L}\p{N}\p{M}&&[^${UNSPACED}]]++`,
 }
 
@@ -80,11 +82,14 @@ const filters = {
   hermod_length: { type: 'length', max: wordCharsMax },
   // `RFC-051` as rfc, 051, rfc051 and 51.
   hermod_pieces: {
-    ...{ type: 'word_delimiter_graph', catenate_all: true },
-    ...{ split_on_case_change: false, stem_english_possessive: false },
+    type: 'word_delimiter_graph',
+    catenate_all: true,
+    split_on_case_change: false,
+    stem_english_possessive: false,
   },
   hermod_zeros: {
-    ...{ type: 'pattern_capture', preserve_original: true },
+    type: 'pattern_capture',
+    preserve_original: true,
     patterns: ['^0+([1-9][0-9]*)$'],
   },
 }

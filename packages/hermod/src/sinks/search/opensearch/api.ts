@@ -46,10 +46,7 @@ export interface Found {
     readonly hits: readonly FoundHit[]
   }
   readonly aggregations?: Readonly<
-    Record<
-      string,
-      { readonly values: { doc_count_error_upper_bound: number; buckets: readonly Bucket[] } }
-    >
+    Record<string, { readonly values: { doc_count_error_upper_bound: number; buckets: readonly Bucket[] } }>
   >
 }
 
@@ -100,7 +97,8 @@ export interface Said {
 }
 
 export const bulkParameters = {
-  ...{ require_alias: true, filter_path: 'items.*._id,items.*.status,items.*.error' },
+  require_alias: true,
+  filter_path: 'items.*._id,items.*.status,items.*.error',
 } as const
 export const indexParameters = { filter_path: '*.aliases,*.mappings._meta' } as const
 
@@ -122,7 +120,9 @@ export class OpenSearchHttp implements OpenSearchApi {
 
   constructor({ url, authorization, timeoutMs, gzip, secrets }: OpenSearchHttpOptions) {
     this.#http = new HttpClient({
-      ...{ url, timeoutMs, secrets },
+      url,
+      timeoutMs,
+      secrets,
       headers: authorization === undefined ? {} : { authorization },
       ...(gzip && { gzipFromBytes }),
     })
@@ -211,11 +211,7 @@ export class OpenSearchHttp implements OpenSearchApi {
 const foreign = () => new HttpError('HTTP_ANSWER_FOREIGN', 'an answer that is no object', true)
 
 function errorOf({ status, headers, text }: HttpAnswer): OpenSearchError {
-  return new OpenSearchError(
-    status,
-    saidIn(text),
-    parseRetryAfter(headers['retry-after'], Date.now()),
-  )
+  return new OpenSearchError(status, saidIn(text), parseRetryAfter(headers['retry-after'], Date.now()))
 }
 
 function saidIn(text: string): Said {

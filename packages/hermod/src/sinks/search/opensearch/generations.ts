@@ -32,8 +32,7 @@ const ensureTries = 5
 
 const nameOf = (index: string, id: string) => `${index}_g${id}`
 const aliasOf = (index: string, id: string) => `${index}.g${id}`
-const stateAliasOf = (index: string, state: Generation['state']) =>
-  state === 'live' ? index : `${index}.${state}`
+const stateAliasOf = (index: string, state: Generation['state']) => (state === 'live' ? index : `${index}.${state}`)
 
 export class OpenSearchGenerations {
   readonly #api: OpenSearchApi
@@ -62,11 +61,7 @@ export class OpenSearchGenerations {
       .sort((a, b) => Number(a.id) - Number(b.id))
   }
 
-  async ensure(
-    index: string,
-    definition: ResolvedDefinition,
-    call: ApiCall,
-  ): Promise<EnsuredIndex> {
+  async ensure(index: string, definition: ResolvedDefinition, call: ApiCall): Promise<EnsuredIndex> {
     for (let tries = 1; ; tries++) {
       const all = await this.now(index, call)
       const live = all.find(({ state }) => state === 'live')
@@ -94,11 +89,7 @@ export class OpenSearchGenerations {
     return { generation: live.id, state: 'updated' }
   }
 
-  async make(
-    index: string,
-    definition: ResolvedDefinition,
-    call: ApiCall,
-  ): Promise<OpenSearchGeneration> {
+  async make(index: string, definition: ResolvedDefinition, call: ApiCall): Promise<OpenSearchGeneration> {
     const all = await this.now(index, call)
     const id = nextId(all)
     const busy = all.some(({ state }) => state === 'building')
@@ -161,10 +152,7 @@ export class OpenSearchGenerations {
     const live = all.find(({ state }) => state === 'live')
     await this.#api.refresh(next.name, call)
     await this.#api.changeMeta(next.name, metaOf({ ...next, liveAt: Date.now() }), call)
-    const actions = [
-      ...turn(index, next, 'live'),
-      ...(live === undefined ? [] : turn(index, live, 'retired')),
-    ]
+    const actions = [...turn(index, next, 'live'), ...(live === undefined ? [] : turn(index, live, 'retired'))]
     try {
       await this.#api.changeAliases(actions, call)
     } catch (error) {
@@ -217,7 +205,10 @@ function generationOf(
   if (id === undefined || meta?.definition === undefined) return undefined
   const has = (state: Generation['state']) => stateAliasOf(index, state) in aliases
   return {
-    ...{ id, name, alias: aliasOf(index, id), definition: meta.definition },
+    id,
+    name,
+    alias: aliasOf(index, id),
+    definition: meta.definition,
     state: has('live') ? 'live' : has('building') ? 'building' : 'retired',
     createdAt: new Date(meta.createdAt),
     liveAt: meta.liveAt,
@@ -239,18 +230,10 @@ function metaOf({
   return { hermod: { definition, createdAt: createdAt.toISOString(), liveAt } satisfies Meta }
 }
 
-const nextId = (all: readonly Generation[]) =>
-  String(Math.max(0, ...all.map(({ id }) => Number(id))) + 1)
+const nextId = (all: readonly Generation[]) => String(Math.max(0, ...all.map(({ id }) => Number(id))) + 1)
 
-function turn(
-  index: string,
-  { name, state }: OpenSearchGeneration,
-  next: Generation['state'],
-): Json[] {
-  return [
-    remove(name, stateAliasOf(index, state)),
-    { add: { index: name, alias: stateAliasOf(index, next) } },
-  ]
+function turn(index: string, { name, state }: OpenSearchGeneration, next: Generation['state']): Json[] {
+  return [remove(name, stateAliasOf(index, state)), { add: { index: name, alias: stateAliasOf(index, next) } }]
 }
 
 const remove = (index: string, alias: string): Json => ({

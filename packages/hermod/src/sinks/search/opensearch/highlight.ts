@@ -23,11 +23,7 @@ interface Text {
   readonly text: string
 }
 
-export async function highlightHits(
-  search: Search,
-  asked: Asked,
-  hits: readonly Hit[],
-): Promise<Hit[]> {
+export async function highlightHits(search: Search, asked: Asked, hits: readonly Hit[]): Promise<Hit[]> {
   const { fields } = search.generation.definition
   const hidden = new Set(fields.filter(({ displayed }) => !displayed).map(({ name }) => name))
   const marked = fields.filter(({ name }) => search.request.highlights.includes(name))
@@ -35,9 +31,7 @@ export async function highlightHits(
   const found = await matching(search, asked, texts.flat())
   return hits.map((hit, at) => ({
     ...hit,
-    document: Object.fromEntries(
-      Object.entries(hit.document).filter(([name]) => !hidden.has(name)),
-    ),
+    document: Object.fromEntries(Object.entries(hit.document).filter(([name]) => !hidden.has(name))),
     highlights: partsOf(texts[at] ?? [], found),
   }))
 }
@@ -54,9 +48,7 @@ function partsOf(texts: readonly Text[], found: Found): Record<string, Highlight
     texts.map(({ field, text }) => {
       // `rfc051` finds RFC-051 as a whole, no word of it alone.
       const whole = field.kind === 'identifier' && found(joined(text))
-      const parts = whole
-        ? [{ text, marked: true }]
-        : highlight(text, (spelling) => found(fold(spelling).trim()))
+      const parts = whole ? [{ text, marked: true }] : highlight(text, (spelling) => found(fold(spelling).trim()))
       return [field.name, parts]
     }),
   )
@@ -94,10 +86,7 @@ function candidates(typed: ReadonlySet<string>, texts: readonly Text[]): Set<str
 }
 
 /** One call for all words, told apart by where they stand. */
-async function stemsOf(
-  { api, generation, call }: Search,
-  words: readonly string[],
-): Promise<Map<string, string>> {
+async function stemsOf({ api, generation, call }: Search, words: readonly string[]): Promise<Map<string, string>> {
   const at = new Map<number, string>()
   let text = ''
   for (const word of new Set(words)) {
@@ -116,8 +105,7 @@ async function stemsOf(
 /** As the server's own search for similar words does it. */
 function isNear(word: string, typed: string): boolean {
   const slips = slipsMax(typed)
-  if (slips === 0 || Math.abs(word.length - typed.length) > slips || word[0] !== typed[0])
-    return false
+  if (slips === 0 || Math.abs(word.length - typed.length) > slips || word[0] !== typed[0]) return false
   return editDistance(word, typed) <= slips
 }
 

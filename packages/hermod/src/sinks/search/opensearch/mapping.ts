@@ -32,7 +32,8 @@ export function settingsOf(
 ): Json {
   return {
     index: {
-      ...{ number_of_shards: shards, max_result_window: resultWindow },
+      number_of_shards: shards,
+      max_result_window: resultWindow,
       ...(replicas !== undefined && { number_of_replicas: replicas }),
       // A deletion is forgotten after this; then a late upsert would bring the document back.
       gc_deletes: `${Math.ceil(tombstonesMs / 1_000)}s`,
@@ -45,7 +46,9 @@ export function mappingOf({ fields }: ResolvedDefinition, meta: Json): Json {
   const weights = weightsOf(fields)
   const identifiers = fields.some(({ kind }) => kind === 'identifier')
   return {
-    ...{ dynamic: false, date_detection: false, _meta: meta },
+    dynamic: false,
+    date_detection: false,
+    _meta: meta,
     properties: {
       [reserved.id]: { type: 'keyword' },
       [reserved.version]: { type: 'long' },
@@ -64,7 +67,8 @@ export function weightsOf(fields: readonly ResolvedField[]): number[] {
 
 function wordsOf(weight: number): Json {
   const plain = {
-    ...{ type: 'text', analyzer: analyzers.plain },
+    type: 'text',
+    analyzer: analyzers.plain,
     ...(weight === headingWeight && { index_prefixes: { min_chars: 1, max_chars: 4 } }),
   }
   return { type: 'text', analyzer: analyzers.stem, fields: { plain } }

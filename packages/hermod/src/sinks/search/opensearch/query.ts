@@ -6,14 +6,7 @@ import type { ResolvedDefinition } from '../check-definition.ts'
 import type { Condition, ResolvedRequest } from '../check-request.ts'
 import { endsShort, type Term } from '../query.ts'
 import type { Json } from './api.ts'
-import {
-  headingWeight,
-  identifiersField,
-  plainField,
-  reserved,
-  weightsOf,
-  wordsField,
-} from './mapping.ts'
+import { headingWeight, identifiersField, plainField, reserved, weightsOf, wordsField } from './mapping.ts'
 
 /** Of weight 1 to 4. */
 const BOOSTS: Readonly<Record<number, number>> = { 1: 1, 2: 2, 3: 4, 4: 8 }
@@ -33,25 +26,22 @@ export interface Asked {
 }
 
 export function canBeSimilar(terms: readonly Term[]): boolean {
-  return terms.some(
-    ({ words, excluded }) => words.length === 1 && !excluded && slipsMax(words[0] as string) > 0,
-  )
+  return terms.some(({ words, excluded }) => words.length === 1 && !excluded && slipsMax(words[0] as string) > 0)
 }
 
-export function searchBody(
-  definition: ResolvedDefinition,
-  request: ResolvedRequest,
-  asked: Asked,
-): Json {
+export function searchBody(definition: ResolvedDefinition, request: ResolvedRequest, asked: Asked): Json {
   const { conditions, facets, offset, limit, countMax } = request
   const own = conditions.filter(({ field }) => facets.includes(field.name))
   const others = conditions.filter((condition) => !own.includes(condition))
   return {
-    ...{ from: offset, size: limit, track_total_hits: countMax + 1 },
+    from: offset,
+    size: limit,
+    track_total_hits: countMax + 1,
     query: { bool: { ...matching(definition, asked), filter: others.map(conditionQuery) } },
     ...(own.length > 0 && { post_filter: all(own) }),
     ...(facets.length > 0 && { aggs: facetsOf(facets, own) }),
-    ...{ sort: sortOf(request, asked), track_scores: false },
+    sort: sortOf(request, asked),
+    track_scores: false,
     _source: { excludes: hiddenOf(definition, request) },
   }
 }
@@ -126,9 +116,7 @@ class Words {
 
   /** One or two letters begin thousands of words: only titles and identifiers are looked through. */
   #prefix({ words, whole }: Term): Json[] {
-    const weights = this.#short
-      ? this.#weights.filter((weight) => weight === headingWeight)
-      : this.#weights
+    const weights = this.#short ? this.#weights.filter((weight) => weight === headingWeight) : this.#weights
     const fields = weights.map((weight) => `${plainField(weight)}^${boostOf(weight)}`)
     const query = words.join(' ')
     const begun =
@@ -137,10 +125,7 @@ class Words {
         : weights.map((weight) => ({
             prefix: { [plainField(weight)]: { value: query, boost: boostOf(weight) / 2 } },
           }))
-    return [
-      ...(fields.length === 0 ? [] : begun),
-      ...this.#identifier('prefix', whole ?? (words[0] as string)),
-    ]
+    return [...(fields.length === 0 ? [] : begun), ...this.#identifier('prefix', whole ?? (words[0] as string))]
   }
 
   #like(word: string): Json[] {
@@ -149,7 +134,10 @@ class Words {
     return this.#weights.map((weight) => ({
       fuzzy: {
         [plainField(weight)]: {
-          ...{ value: word, fuzziness, prefix_length: 1, transpositions: true },
+          value: word,
+          fuzziness,
+          prefix_length: 1,
+          transpositions: true,
           boost: boostOf(weight) / 2,
         },
       },

@@ -67,7 +67,8 @@ async function complete(search: Search, { asked, found }: Answered): Promise<Sea
   const hits = found.hits.hits.map(hitOf)
   return {
     hits: await highlightHits(search, asked, hits),
-    ...{ total: Math.min(total, countMax), totalExact },
+    total: Math.min(total, countMax),
+    totalExact,
     facets: Object.fromEntries(facets.map((name) => [name, countsOf(found, name)])),
     facetsExact: totalExact && facets.every((name) => isExact(found, name)),
     corrected: asked.similar,

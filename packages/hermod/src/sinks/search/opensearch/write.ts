@@ -48,8 +48,7 @@ function upsertEntry({ id, version, json }: Upsert): Entry {
   if (problem !== undefined) return { id, refused: refused(problem) }
   const source = spliced(json, id, version)
   if (source === undefined) {
-    const says =
-      'the document is not an object: give the event a payload, or the subscription load()'
+    const says = 'the document is not an object: give the event a payload, or the subscription load()'
     return { id, refused: refused(says) }
   }
   return { id, lines: `${actionLine('index', id, version)}${source}\n` }
@@ -92,12 +91,7 @@ export async function writeTo(
 const MISSING = 'index_not_found_exception'
 
 /** Those that are named settle; whatever is missing, more or foreign settles nothing. */
-function settle(
-  action: Action,
-  entries: readonly Entry[],
-  sent: readonly Entry[],
-  { items }: BulkAnswer,
-): Written {
+function settle(action: Action, entries: readonly Entry[], sent: readonly Entry[], { items }: BulkAnswer): Written {
   const settled = new Map<Entry, Outcome>()
   sent.forEach((entry, at) => {
     const item = Array.isArray(items) ? items[at]?.[action] : undefined

@@ -13,9 +13,7 @@ export async function ensureIndex(
   definition: ResolvedDefinition,
 ): Promise<EnsuredIndex> {
   return inTransaction(session, async () => {
-    await session.rows('select pg_advisory_xact_lock(hashtextextended($1, 4841297201))', [
-      `${schema}.${index}`,
-    ])
+    await session.rows('select pg_advisory_xact_lock(hashtextextended($1, 4841297201))', [`${schema}.${index}`])
     const all = await listGenerations(session, schema, index)
     const live = all.find(({ state }) => state === 'live')
     if (live === undefined) return create(session, schema, index, definition, 'created')

@@ -22,11 +22,7 @@ export interface PostgresGeneration extends Generation {
 /** Names of columns; fields are letters, digits and _, so quoting is enough. */
 export const numberColumn = (field: string) => `"n_${field}"`
 
-export async function listGenerations(
-  session: Session,
-  schema: string,
-  index: string,
-): Promise<PostgresGeneration[]> {
+export async function listGenerations(session: Session, schema: string, index: string): Promise<PostgresGeneration[]> {
   const rows = await session.rows(
     `select id::text, state, definition::text, (extract(epoch from created_at) * 1000)::bigint::text as created
        from ${schema}.generation where index_name = $1 order by id`,
@@ -73,9 +69,7 @@ export function createInOneStep(
   index: string,
   definition: ResolvedDefinition,
 ): Promise<PostgresGeneration> {
-  return inTransaction(session, () =>
-    createGeneration(session, schema, index, { definition, state: 'building' }),
-  )
+  return inTransaction(session, () => createGeneration(session, schema, index, { definition, state: 'building' }))
 }
 
 function refuseSecond(index: string, state: string) {
@@ -87,10 +81,7 @@ function refuseSecond(index: string, state: string) {
 }
 
 /** Ids sort by bytes, so that a scan pages in the same order everywhere. */
-function tableOf(
-  { table, wordTable }: { table: string; wordTable: string },
-  { fields }: ResolvedDefinition,
-): string[] {
+function tableOf({ table, wordTable }: { table: string; wordTable: string }, { fields }: ResolvedDefinition): string[] {
   const numbers = fields.filter(isNumeric).map(({ name }) => numberColumn(name))
   const gin = 'with (gin_pending_list_limit = 1024)'
   return [
@@ -139,41 +130,28 @@ async function changeLive(
 ): Promise<PostgresGeneration> {
   return inTransaction(session, async () => {
     await session.rows(`select from ${schema}.generation where index_name = $1 for update`, [index])
-    const [row] = await session.rows(
-      `select id::text from ${schema}.generation where index_name = $1 and ${next}`,
-      [index],
-    )
+    const [row] = await session.rows(`select id::text from ${schema}.generation where index_name = $1 and ${next}`, [
+      index,
+    ])
     if (row === undefined) {
       throw new HermodError('HMD_SEARCH_GENERATION', `index ${index} ${missing}`)
     }
-    await session.rows(
-      `update ${schema}.generation set state = 'retired' where index_name = $1 and state = 'live'`,
-      [index],
-    )
-    await session.rows(
-      `update ${schema}.generation set state = 'live', live_at = clock_timestamp() where id = $1`,
-      [row.id],
-    )
+    await session.rows(`update ${schema}.generation set state = 'retired' where index_name = $1 and state = 'live'`, [
+      index,
+    ])
+    await session.rows(`update ${schema}.generation set state = 'live', live_at = clock_timestamp() where id = $1`, [
+      row.id,
+    ])
     return pick(await listGenerations(session, schema, index), index, undefined)
   })
 }
 
-export async function dropGeneration(
-  session: Session,
-  schema: string,
-  index: string,
-  id: string,
-): Promise<void> {
+export async function dropGeneration(session: Session, schema: string, index: string, id: string): Promise<void> {
   await inTransaction(session, () => drop(session, schema, index, id))
 }
 
 /** Inside the caller's transaction. */
-export async function drop(
-  session: Session,
-  schema: string,
-  index: string,
-  id: string,
-): Promise<void> {
+export async function drop(session: Session, schema: string, index: string, id: string): Promise<void> {
   const [row] = await session.rows(
     `delete from ${schema}.generation where index_name = $1 and id = $2 returning state`,
     [index, id],

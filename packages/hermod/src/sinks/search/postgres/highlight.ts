@@ -44,10 +44,7 @@ function textsOf(fields: readonly ResolvedField[], document: Hit['document']): T
   })
 }
 
-function partsOf(
-  texts: readonly Text[],
-  found: (word: string) => boolean,
-): Record<string, HighlightPart[]> {
+function partsOf(texts: readonly Text[], found: (word: string) => boolean): Record<string, HighlightPart[]> {
   return Object.fromEntries(
     texts.map(({ field, text }) => {
       // `rfc051` finds RFC-051 as a whole, no word of it alone.

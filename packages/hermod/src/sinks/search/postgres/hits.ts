@@ -25,9 +25,7 @@ export async function findHits(
 ): Promise<FoundPage> {
   const params = new Params()
   const ranked = asked.query !== undefined && request.sort.length === 0
-  const page = ranked
-    ? rankedSql(generation, request, asked, params)
-    : sortedSql(generation, request, asked, params)
+  const page = ranked ? rankedSql(generation, request, asked, params) : sortedSql(generation, request, asked, params)
   const rows = await session.rows(
     `with page as materialized (${page})
      select p.id, p.version::text, p.score::text, p.total::text, d.source::text as json
@@ -49,8 +47,7 @@ function rankedSql(
   asked: Asked,
   params: Params,
 ): string {
-  const of = (text: string) =>
-    `to_tsquery('pg_catalog.${definition.language}', ${params.add(text)})`
+  const of = (text: string) => `to_tsquery('pg_catalog.${definition.language}', ${params.add(text)})`
   const { query, exact, plain } = asked
   const wanted = of(query as string)
   const exactly = exact === undefined ? 'true' : `d.words @@ ${of(exact)}`
@@ -108,7 +105,9 @@ function pageSql({ offset, limit }: ResolvedRequest, params: Params): string {
 
 function hitOf({ id, version, score, json }: Record<string, string | null>): Hit {
   return {
-    ...{ id: id as string, version: BigInt(version as string), score: Number(score) },
+    id: id as string,
+    version: BigInt(version as string),
+    score: Number(score),
     document: JSON.parse(json ?? '{}'),
     highlights: {},
   }

@@ -41,7 +41,10 @@ export function rowOf(
   const values = document
   const { fields } = definition
   return {
-    ...{ id, version, json, hash: documentHash(document) },
+    id,
+    version,
+    json,
+    hash: documentHash(document),
     texts: textsOf(fields, values, charsMax),
     identifiers: identifiersOf(fields, values),
     keys: keysOf(fields, values),
@@ -52,11 +55,7 @@ export function rowOf(
 type Values = Readonly<Record<string, unknown>>
 
 /** Weight 4 first; the heading is never crowded out by the rest. */
-function textsOf(
-  fields: readonly ResolvedField[],
-  values: Values,
-  charsMax: number,
-): [string, string, string, string] {
+function textsOf(fields: readonly ResolvedField[], values: Values, charsMax: number): [string, string, string, string] {
   let left = charsMax
   const take = (weight: number, max: number) => {
     const named = fields.filter((field) => field.weight === weight && field.kind !== 'identifier')

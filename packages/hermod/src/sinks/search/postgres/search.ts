@@ -51,11 +51,7 @@ async function findShort(search: Search, terms: readonly Term[]): Promise<Found>
   return whole.page.total > 0 ? whole : find(search, terms.slice(0, -1))
 }
 
-async function find(
-  search: Search,
-  terms: readonly Term[],
-  options: AskOptions = {},
-): Promise<Found> {
+async function find(search: Search, terms: readonly Term[], options: AskOptions = {}): Promise<Found> {
   const { session, generation, request } = search
   const asked = ask(terms, options)
   const page = await findHits(session, generation, request, asked)

@@ -43,10 +43,7 @@ export async function withSession<T>(
 }
 
 /** BEGIN, the work, COMMIT on one connection; the connection is given up when it throws. */
-export async function inTransaction<T>(
-  session: Session,
-  work: (session: Session) => Promise<T>,
-): Promise<T> {
+export async function inTransaction<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
   await session.rows('begin')
   try {
     const result = await work(session)

@@ -14,7 +14,10 @@ export class Params {
 }
 
 const OPERATORS: Readonly<Record<Comparison, string>> = {
-  ...{ from: '>=', to: '<=', above: '>', below: '<' },
+  from: '>=',
+  to: '<=',
+  above: '>',
+  below: '<',
 }
 
 export function conditionSql(condition: Condition, params: Params): string {

@@ -19,18 +19,11 @@ export class WordList {
   readonly #known = new Set<string>()
 
   /** On its own, before the documents: sorted, so that two writers cannot deadlock. */
-  async add(
-    session: Session,
-    { id, wordTable }: PostgresGeneration,
-    rows: readonly DocumentRow[],
-  ): Promise<void> {
+  async add(session: Session, { id, wordTable }: PostgresGeneration, rows: readonly DocumentRow[]): Promise<void> {
     const fresh = new Set<string>()
     for (const { texts } of rows) this.#collect(id, texts, fresh)
     if (fresh.size === 0) return
-    await session.rows(
-      `insert into ${wordTable} select unnest($1::text[]) on conflict do nothing`,
-      [[...fresh].sort()],
-    )
+    await session.rows(`insert into ${wordTable} select unnest($1::text[]) on conflict do nothing`, [[...fresh].sort()])
     if (this.#known.size > knownMax) this.#known.clear()
     for (const word of fresh) this.#known.add(`${id} ${word}`)
   }
@@ -55,10 +48,7 @@ export async function nearWords(
   unfinished: boolean,
 ): Promise<string[]> {
   if (!WORD.test(word)) return []
-  const rows = await session.rows(`select near as word from ${schema}.near($1::regclass, $2)`, [
-    wordTable,
-    word,
-  ])
+  const rows = await session.rows(`select near as word from ${schema}.near($1::regclass, $2)`, [wordTable, word])
   // One slip from four letters on, two from eight: fewer letters have too many neighbours.
   const slipsMax = word.length >= 8 ? 2 : 1
   const near = rows

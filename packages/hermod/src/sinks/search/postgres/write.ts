@@ -55,11 +55,7 @@ async function cutShort(
   }
 }
 
-function outcomeOf(
-  row: DocumentRow | string,
-  newest: readonly DocumentRow[],
-  applied: ReadonlySet<string>,
-): Outcome {
+function outcomeOf(row: DocumentRow | string, newest: readonly DocumentRow[], applied: ReadonlySet<string>): Outcome {
   if (typeof row === 'string') return refused(row)
   return applied.has(row.id) && newest.includes(row) ? delivered() : superseded()
 }
@@ -67,9 +63,7 @@ function outcomeOf(
 const refused = (message: string) => rejected({ code: 'DOCUMENT_INVALID', message })
 
 /** No id twice in one statement: of several, the highest version. */
-function newestOf<T extends { readonly id: string; readonly version: bigint }>(
-  items: readonly T[],
-): T[] {
+function newestOf<T extends { readonly id: string; readonly version: bigint }>(items: readonly T[]): T[] {
   const newest = new Map<string, T>()
   for (const item of items) {
     const other = newest.get(item.id)
@@ -142,9 +136,7 @@ export async function deleteFrom(
       [newest.map(({ id }) => id), newest.map(({ version }) => String(version))],
     )
     const applied = new Set(written.map(({ id }) => id))
-    return deletions.map((one) =>
-      applied.has(one.id) && newest.includes(one) ? delivered() : superseded(),
-    )
+    return deletions.map((one) => (applied.has(one.id) && newest.includes(one) ? delivered() : superseded()))
   } catch (error) {
     const outcome = outcomeOfSqlError(error, newest.length)
     return deletions.map(() => outcome)

@@ -100,7 +100,9 @@ export class TypesenseError extends Error {
 }
 
 export const importParameters = {
-  ...{ action: 'upsert', dirty_values: 'reject', return_id: true },
+  action: 'upsert',
+  dirty_values: 'reject',
+  return_id: true,
 } as const
 
 const sentenceCharsMax = 300
@@ -162,7 +164,9 @@ export class TypesenseHttp implements TypesenseApi {
     const request: HttpRequest = {
       method: 'POST',
       path: `/collections/${collection}/documents/import`,
-      ...{ query: importParameters, body: lines, contentType: 'text/plain' },
+      query: importParameters,
+      body: lines,
+      contentType: 'text/plain',
     }
     return (await this.#ask(request, call)).text
   }
@@ -177,10 +181,7 @@ export class TypesenseHttp implements TypesenseApi {
     return orMissing(this.#json<StoredFields>('GET', path, call), /document/i)
   }
 
-  async multiSearch(
-    searches: readonly SearchParameters[],
-    call: ApiCall,
-  ): Promise<readonly Found[]> {
+  async multiSearch(searches: readonly SearchParameters[], call: ApiCall): Promise<readonly Found[]> {
     const answer = await this.#json<{ results: unknown }>('POST', '/multi_search', call, {
       body: { searches },
     })

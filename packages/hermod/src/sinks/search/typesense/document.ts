@@ -22,16 +22,12 @@ const stemmedWordsMax = 10_000
 
 /** An id that needs no encoding in a URL or a filter: any other byte is `~` and its two digits. */
 export function encodeId(id: string): string {
-  return id.replace(UNSAFE, (character) =>
-    Buffer.from(character).toString('hex').replace(/../g, '~$&'),
-  )
+  return id.replace(UNSAFE, (character) => Buffer.from(character).toString('hex').replace(/../g, '~$&'))
 }
 
 export function decodeId(encoded: string): string {
   if (!encoded.includes('~')) return encoded
-  const bytes = encoded.replace(/~([0-9a-f]{2})/g, (_, hex) =>
-    String.fromCharCode(parseInt(hex, 16)),
-  )
+  const bytes = encoded.replace(/~([0-9a-f]{2})/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)))
   return Buffer.from(bytes, 'latin1').toString('utf8')
 }
 
@@ -84,10 +80,7 @@ function rest(json: string): string {
 }
 
 /** The fields as Typesense takes them, and as they were where that differs. */
-function columnsOf(
-  fields: readonly ResolvedField[],
-  document: Values,
-): { columns: Values; given: Values | undefined } {
+function columnsOf(fields: readonly ResolvedField[], document: Values): { columns: Values; given: Values | undefined } {
   const columns: Record<string, unknown> = { ...document }
   const given: Record<string, unknown> = {}
   for (const name of Object.keys(document)) {
@@ -101,8 +94,7 @@ function columnsOf(
     given[field.name] = value
     delete columns[field.name]
     const texts = textsIn(value)
-    if (texts.length > 0)
-      columns[columnOf(field)] = field.kind === 'text' ? texts.join(' · ') : texts
+    if (texts.length > 0) columns[columnOf(field)] = field.kind === 'text' ? texts.join(' · ') : texts
   }
   return { columns, given: Object.keys(given).length === 0 ? undefined : given }
 }
@@ -147,9 +139,7 @@ export function scanKey(encodedId: string): bigint {
 
 /** The document as it was given. */
 export function documentOf(stored: StoredFields): Record<string, unknown> {
-  const entries = Object.entries(stored).filter(
-    ([name]) => name !== 'id' && !name.startsWith(ownPrefix),
-  )
+  const entries = Object.entries(stored).filter(([name]) => name !== 'id' && !name.startsWith(ownPrefix))
   const given = stored[own.given]
   return {
     ...Object.fromEntries(entries),
@@ -157,10 +147,7 @@ export function documentOf(stored: StoredFields): Record<string, unknown> {
   }
 }
 
-export function storedDocument(
-  definition: ResolvedDefinition,
-  stored: StoredFields,
-): StoredDocument {
+export function storedDocument(definition: ResolvedDefinition, stored: StoredFields): StoredDocument {
   const document = displayed(definition, documentOf(stored))
   const hash = String(stored[own.hash] ?? '')
   return { id: decodeId(String(stored.id)), version: versionOf(stored), hash, document }
@@ -171,10 +158,7 @@ export function versionOf(stored: StoredFields): bigint {
 }
 
 /** Only what the declaration displays, and what it does not know. */
-export function displayed(
-  { fields }: ResolvedDefinition,
-  document: Values,
-): Record<string, unknown> {
+export function displayed({ fields }: ResolvedDefinition, document: Values): Record<string, unknown> {
   const hidden = new Set(fields.filter((field) => !field.displayed).map(({ name }) => name))
   return Object.fromEntries(Object.entries(document).filter(([name]) => !hidden.has(name)))
 }

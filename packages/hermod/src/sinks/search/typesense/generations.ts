@@ -10,13 +10,7 @@ import type { ResolvedDefinition } from '../check-definition.ts'
 import { compareDefinitions } from '../compare-definitions.ts'
 import type { EnsuredIndex, Generation } from '../engine.ts'
 import { KnownGenerations, pick, told } from '../generations.ts'
-import {
-  type ApiCall,
-  type Collection,
-  orMissing,
-  type TypesenseApi,
-  TypesenseError,
-} from './api.ts'
+import { type ApiCall, type Collection, orMissing, type TypesenseApi, TypesenseError } from './api.ts'
 import { collectionOf, tombstonesOf } from './schema.ts'
 
 export interface TypesenseGeneration extends Generation {
@@ -68,11 +62,7 @@ export class Generations {
     return listedOf(index, collections, alias)
   }
 
-  async ensure(
-    index: string,
-    definition: ResolvedDefinition,
-    call: ApiCall,
-  ): Promise<EnsuredIndex> {
+  async ensure(index: string, definition: ResolvedDefinition, call: ApiCall): Promise<EnsuredIndex> {
     await this.#createTombstones(index, call)
     for (let tries = 1; ; tries++) {
       const { generations, live } = await this.#now(index, call)
@@ -111,12 +101,7 @@ export class Generations {
   }
 
   /** False when it is there already. */
-  async #create(
-    index: string,
-    id: string,
-    definition: ResolvedDefinition,
-    call: ApiCall,
-  ): Promise<boolean> {
+  async #create(index: string, id: string, definition: ResolvedDefinition, call: ApiCall): Promise<boolean> {
     const collection = collectionOf(collectionName(index, id), definition, metadataOf(definition))
     return created(this.#api.createCollection(collection, call))
   }
@@ -186,11 +171,7 @@ export class Generations {
   }
 }
 
-function listedOf(
-  index: string,
-  collections: readonly Collection[],
-  alias: string | undefined,
-): Listed {
+function listedOf(index: string, collections: readonly Collection[], alias: string | undefined): Listed {
   const numbered = collections
     .map((collection) => ({ collection, id: idOf(index, collection) }))
     .filter(({ id }) => id > 0)
@@ -218,8 +199,12 @@ function generationOf(
 ): TypesenseGeneration {
   const { definition } = (metadata as { hermod: { definition: ResolvedDefinition } }).hermod
   return {
-    ...{ id, state, createdAt: new Date(created_at * 1_000), definition },
-    ...{ collection: name, documents: num_documents },
+    id,
+    state,
+    createdAt: new Date(created_at * 1_000),
+    definition,
+    collection: name,
+    documents: num_documents,
   }
 }
 
@@ -241,5 +226,4 @@ async function created(creating: Promise<void>): Promise<boolean> {
   }
 }
 
-const refused = (index: string, says: string) =>
-  new HermodError('HMD_SEARCH_GENERATION', `index ${index} ${says}`)
+const refused = (index: string, says: string) => new HermodError('HMD_SEARCH_GENERATION', `index ${index} ${says}`)

@@ -75,8 +75,7 @@ function conditionOf(condition: Condition): string {
   if ('is' in condition) {
     return `${numberColumn(name)}:${COMPARISONS[condition.is]}${orderable(condition.bound)}`
   }
-  const list = (values: readonly string[]) =>
-    [...new Set(values.map((value) => keyOf(name, value)))].join(',')
+  const list = (values: readonly string[]) => [...new Set(values.map((value) => keyOf(name, value)))].join(',')
   if ('anyOf' in condition) return `${own.keys}:=[${list(condition.anyOf)}]`
   return condition.noneOf.length === 0 ? '' : `${own.keys}:!=[${list(condition.noneOf)}]`
 }
@@ -90,8 +89,7 @@ export const sortFieldsMax = 3
 
 export function sortOf({ sort }: ResolvedRequest, { q }: Asked): string {
   const byField = sort.map(
-    ({ field, ascending }) =>
-      `${numberColumn(field)}(missing_values: last):${ascending ? 'asc' : 'desc'}`,
+    ({ field, ascending }) => `${numberColumn(field)}(missing_values: last):${ascending ? 'asc' : 'desc'}`,
   )
   const relevance = q === '*' ? `${own.position}:desc` : '_text_match:desc'
   const order = byField.length > 0 ? byField : [relevance]
@@ -135,7 +133,9 @@ export function wordsOf(
     query_by_weights: fields.map(({ weight }) => WEIGHTS[weight]).join(','),
     num_typos: fields.map(({ typos }) => (similar ? typos : 0)).join(','),
     prefix: unfinished,
-    ...{ drop_tokens_threshold: 0, typo_tokens_threshold: 1, max_candidates: candidatesMax },
+    drop_tokens_threshold: 0,
+    typo_tokens_threshold: 1,
+    max_candidates: candidatesMax,
     split_join_tokens: similar ? 'fallback' : 'off',
     enable_typos_for_numerical_tokens: false,
   }

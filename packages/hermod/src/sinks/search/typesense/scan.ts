@@ -28,8 +28,12 @@ export async function scanIn(
   const searches = []
   for (let offset = 0; offset < wanted; offset += hitsMax) {
     searches.push({
-      ...{ collection, q: '*', sort_by: `${own.scan}:asc`, ...from },
-      ...{ offset, limit: Math.min(hitsMax, wanted - offset) },
+      collection,
+      q: '*',
+      sort_by: `${own.scan}:asc`,
+      ...from,
+      offset,
+      limit: Math.min(hitsMax, wanted - offset),
       include_fields: `id,${own.version},${own.hash}`,
     })
   }

@@ -42,15 +42,33 @@ const SEPARATORS = [...'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~']
 
 /** Scripts that Typesense parts into words only when told; Latin ones need it for nothing. */
 const SCRIPTS: Readonly<Record<string, string>> = {
-  ...{ japanese: 'ja', chinese: 'zh', korean: 'ko', thai: 'th' },
-  ...{ greek: 'el', russian: 'ru', bulgarian: 'bg', serbian: 'sr', ukrainian: 'uk' },
+  japanese: 'ja',
+  chinese: 'zh',
+  korean: 'ko',
+  thai: 'th',
+  greek: 'el',
+  russian: 'ru',
+  bulgarian: 'bg',
+  serbian: 'sr',
+  ukrainian: 'uk',
 }
 
 /** Languages whose endings Typesense knows. */
 const STEMMED: Readonly<Record<string, string>> = {
-  ...{ english: 'en', german: 'de', french: 'fr', spanish: 'es', italian: 'it', dutch: 'nl' },
-  ...{ portuguese: 'pt', swedish: 'sv', norwegian: 'no', danish: 'da', finnish: 'fi' },
-  ...{ hungarian: 'hu', romanian: 'ro', turkish: 'tr' },
+  english: 'en',
+  german: 'de',
+  french: 'fr',
+  spanish: 'es',
+  italian: 'it',
+  dutch: 'nl',
+  portuguese: 'pt',
+  swedish: 'sv',
+  norwegian: 'no',
+  danish: 'da',
+  finnish: 'fi',
+  hungarian: 'hu',
+  romanian: 'ro',
+  turkish: 'tr',
 }
 
 export function hasStems({ language, fields }: ResolvedDefinition): boolean {
@@ -114,7 +132,9 @@ function numberField({ name }: ResolvedField): CollectionField {
 /** Deletions are remembered here, so that a late upsert stays out. */
 export function tombstonesOf(name: string): NewCollection {
   return {
-    ...{ name, token_separators: [], metadata: { hermod: 'deletions' } },
+    name,
+    token_separators: [],
+    metadata: { hermod: 'deletions' },
     fields: [
       { name: own.position, type: 'int64' },
       { name: 'hermod_at', type: 'int64' },

@@ -60,12 +60,7 @@ interface Ran {
 
 const NOTHING: Found = { found: 0, hits: [], facet_counts: [] }
 
-async function run(
-  api: TypesenseApi,
-  search: Search,
-  options: { similar: boolean },
-  call: ApiCall,
-): Promise<Ran> {
+async function run(api: TypesenseApi, search: Search, options: { similar: boolean }, call: ApiCall): Promise<Ran> {
   const closed = findsNothing(search.request.conditions)
   const plan = planOf(search, options, closed)
   const results = plan.searches.length === 0 ? [] : await api.multiSearch(plan.searches, call)
@@ -86,7 +81,8 @@ function planOf(search: Search, options: { similar: boolean }, closed: boolean):
   const others = (name: string) => request.conditions.filter(({ field }) => field.name !== name)
   const isFiltered = (name: string) => others(name).length < request.conditions.length
   const main = {
-    ...{ ...base, sort_by: sortOf(request, asked) },
+    ...base,
+    sort_by: sortOf(request, asked),
     ...filterBy(filterOf(request.conditions)),
     ...highlightBy(search),
   }
@@ -142,9 +138,7 @@ function resultOf(search: Search, ran: Ran, corrected: boolean): SearchResult {
     hits: hits.map((hit) => hitOf(search, hit, Number(scoreOf(hit) - lowest))),
     total: Math.min(main.found, request.countMax),
     totalExact: whole(main),
-    facets: Object.fromEntries(
-      counted.map(([name, found]) => [name, countsOf(generation, name, found)]),
-    ),
+    facets: Object.fromEntries(counted.map(([name, found]) => [name, countsOf(generation, name, found)])),
     facetsExact: counted.every(
       ([, found]) => whole(found) && found.facet_counts.every(({ sampled }) => sampled !== true),
     ),
@@ -155,11 +149,7 @@ function resultOf(search: Search, ran: Ran, corrected: boolean): SearchResult {
 /** 64 bits: only the distance within a result fits into a number. */
 const scoreOf = (hit: FoundHit | undefined) => BigInt(hit?.text_match_info?.score ?? 0)
 
-function countsOf(
-  { definition }: TypesenseGeneration,
-  name: string,
-  { facet_counts: facets }: Found,
-): FacetCount[] {
+function countsOf({ definition }: TypesenseGeneration, name: string, { facet_counts: facets }: Found): FacetCount[] {
   const field = definition.fields.find((one) => one.name === name)
   const column = field === undefined ? name : columnOf(field)
   const counts = facets.find(({ field_name }) => field_name === column)?.counts ?? []
@@ -181,9 +171,7 @@ function highlightsOf(
   { highlights = [] }: FoundHit,
   document: Readonly<Record<string, unknown>>,
 ): Record<string, HighlightPart[]> {
-  const fields = generation.definition.fields.filter(({ name }) =>
-    request.highlights.includes(name),
-  )
+  const fields = generation.definition.fields.filter(({ name }) => request.highlights.includes(name))
   const parts = fields.flatMap((field) => {
     const text = textsIn(document[field.name]).join(' · ')
     if (text === '') return []

@@ -78,9 +78,7 @@ export class TypesenseWriter {
     }
     try {
       const ids = items.map(({ id }) => `${index} ${id}`)
-      return await this.#turns.run(ids, () =>
-        once().catch((error) => this.#again(index, error, once, call)),
-      )
+      return await this.#turns.run(ids, () => once().catch((error) => this.#again(index, error, once, call)))
     } catch (error) {
       const outcome = outcomeOfFailure(error, items.length)
       return items.map(() => outcome)
@@ -88,12 +86,7 @@ export class TypesenseWriter {
   }
 
   /** A generation was dropped meanwhile: once more, with those that are there now. */
-  async #again<T>(
-    index: string,
-    error: unknown,
-    once: () => Promise<T>,
-    call: ApiCall,
-  ): Promise<T> {
+  async #again<T>(index: string, error: unknown, once: () => Promise<T>, call: ApiCall): Promise<T> {
     if (!isMissing(error)) throw error
     await this.#generations.repair(index, call)
     return once()
@@ -171,11 +164,7 @@ export class TypesenseWriter {
   }
 
   /** Before the documents go: a crash in between leaves nothing that could come back. */
-  async #remember(
-    tombstones: string,
-    deletions: readonly Deletion[],
-    call: ApiCall,
-  ): Promise<void> {
+  async #remember(tombstones: string, deletions: readonly Deletion[], call: ApiCall): Promise<void> {
     const lines = deletions.map(({ id, version }) => {
       const encoded = encodeId(id)
       const line = `{"id":"${encoded}","${own.version}":"${version}","${own.position}":${version},"hermod_at":${Date.now()}}`
@@ -205,17 +194,16 @@ export class TypesenseWriter {
   }
 
   /** The versions of these ids in each of the collections, in few calls. */
-  async #versions(
-    collections: readonly string[],
-    ids: readonly string[],
-    call: ApiCall,
-  ): Promise<Versions[]> {
+  async #versions(collections: readonly string[], ids: readonly string[], call: ApiCall): Promise<Versions[]> {
     const found = collections.map(() => new Map<string, bigint>())
     const searches = collections.flatMap((collection, at) => {
       return chunks(ids.map(encodeId), hitsMax).map((part) => ({
         into: found[at] as Map<string, bigint>,
         search: {
-          ...{ collection, q: '*', filter_by: `id:[${part.join(',')}]`, per_page: hitsMax },
+          collection,
+          q: '*',
+          filter_by: `id:[${part.join(',')}]`,
+          per_page: hitsMax,
           include_fields: `id,${own.version}`,
         },
       }))
