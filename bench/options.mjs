@@ -9,6 +9,7 @@ export const usage = `npm run bench -- [options]
   --tiny           seconds, for the smoke test: figures mean nothing
   --only <names>   one scenario, or several with commas: ${scenarios.map(({ name }) => name).join(', ')}
   --peers <names>  only these peers; "none" for Hermod and its limits alone
+  --before <path>  another checkout, built, as the only peer: the same benchmark before and after a change
   --json           the last line of standard output is one JSON object with all figures
   --no-keep        do not write bench/results`
 
@@ -18,6 +19,7 @@ const known = {
   tiny: { type: 'boolean', default: false },
   only: { type: 'string' },
   peers: { type: 'string' },
+  before: { type: 'string' },
   json: { type: 'boolean', default: false },
   'no-keep': { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
@@ -32,6 +34,7 @@ export function readOptions(args) {
     mode,
     chosen: choose(values.only),
     peers: values.peers?.split(',').filter((name) => name !== 'none'),
+    before: values.before,
     json: values.json,
     help: values.help,
     keep: !values['no-keep'] && mode !== 'tiny',

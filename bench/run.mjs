@@ -55,6 +55,10 @@ async function main() {
 
 /** A smoke run takes what is there. */
 function findPeers() {
+  if (options.before !== undefined) {
+    process.env.HERMOD_BENCH_BEFORE = options.before
+    return { before: options.before }
+  }
   if (options.peers?.length === 0) return {}
   if (options.mode !== 'tiny' && !installPeers()) {
     console.error('The peers could not be installed: their figures will be missing.')

@@ -8,8 +8,10 @@ const size = { perSecond: 1_000, connections: 16, graceMs: 3_000 }
 const sampleMs = 5
 
 /** Smaller batches than for a drain: what waits in a batch waits for all of it. */
+const hermod = { concurrency: 1, batch: 500 }
 const differences = {
-  hermod: { concurrency: 1, batch: 500 },
+  hermod,
+  before: hermod,
   'pg-boss': { loops: 2, batch: 100 },
   'graphile-worker': { localQueue: 50 },
   'pg-transactional-outbox': { batch: 50, idleMs: 2 },

@@ -1,5 +1,4 @@
-/** Hermod, through its public door. */
-import { createOutbox, migrate } from 'hermod'
+/** Hermod, through its public door: this checkout's, or the one a comparison names (`before.mjs`). */
 import { aggregateType, type } from '../payload.mjs'
 import { openPool } from '../pool.mjs'
 
@@ -15,8 +14,9 @@ const leavesAhead = 2
 const callMax = 10_000
 const listener = { error: ({ during, error }) => console.error(`hermod, ${during}:`, error) }
 
-export default {
-  name: 'hermod',
+/** `library`: what is exported by the package under test. */
+export const systemOf = (name, { createOutbox, migrate }) => ({
+  name,
   schema: 'outbox',
   settings: { concurrency: 2, batch: 2_000 },
   reasons: 'two claim loops for two cores; larger batches are no faster and need more memory; prepared statements',
@@ -85,7 +85,9 @@ export default {
     if (logged === events && delivered === wanted && open === 0 && exceptions === 0 && bytes >= 400) return
     throw new Error(`hermod did not deliver ${events} events: ${JSON.stringify(rows[0])}`)
   },
-}
+})
+
+export default systemOf('hermod', await import('hermod'))
 
 function addLeaf(pool, parent, leaf) {
   const from = leaf * leafRows + 1
