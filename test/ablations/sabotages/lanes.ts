@@ -10,14 +10,9 @@ import { leaseExpiry, wrongClock } from '../../../packages/hermod/test/interleav
 import { ledger } from '../../../packages/hermod/test/interleavings/cases/ledger.ts'
 import { crashBeforeDelivery } from '../../../packages/hermod/test/interleavings/cases/losing.ts'
 import { outage, probeRace } from '../../../packages/hermod/test/interleavings/cases/outage.ts'
-import { failureTwoBatchesAgo } from '../../../packages/hermod/test/interleavings/cases/pipeline.ts'
+import { followerReadAhead } from '../../../packages/hermod/test/interleavings/cases/pipeline.ts'
+import { unsettledAtMost } from '../../../packages/hermod/test/interleavings/cases/settling.ts'
 import { politeStop } from '../../../packages/hermod/test/interleavings/cases/stopping.ts'
-import {
-  keptWithinBound,
-  turnBesideRetry,
-  turnNumberedBetween,
-  turnTakenOver,
-} from '../../../packages/hermod/test/interleavings/cases/turning.ts'
 import type { Sabotage } from '../sabotage.ts'
 
 export const sabotages: readonly Sabotage[] = [
@@ -55,16 +50,16 @@ export const sabotages: readonly Sabotage[] = [
     says: 'the cursor moves before the delivery',
     patches: [
       {
-        file: 'src/worker/loop.ts',
-        find: 'import { settlement } from',
-        replace: 'import { settle, settlement } from',
+        file: 'src/worker/rounds.ts',
+        find: 'import { type Settlement, settlement } from',
+        replace: 'import { type Settlement, settle, settlement } from',
       },
       {
-        file: 'src/worker/loop.ts',
+        file: 'src/worker/rounds.ts',
         find: 'const sent = this.#sending.send(round)',
-        replace: `for (const { lane, from, read: found } of batches) {
+        replace: `for (const { lane, from, read: found } of round.batches) {
       const early = { ...found, fence: lane.fence, from }
-      const all = new Map(found.fresh.map((entry) => [entry, { outcome: 'delivered' } as Outcome]))
+      const all = new Map(found.fresh.map((entry) => [entry, { outcome: 'delivered' } as never]))
       const one = settlement(this.#station.subscription, early, all, () => 0)
       const call = { startedAgoMs: 0, durationMs: 0, worker: '', rehearsed: false }
       await settle(this.#station.db, this.#station.subscription, this.#station.owner, { lanes: [one], call })
@@ -76,61 +71,18 @@ export const sabotages: readonly Sabotage[] = [
     red: /lost by a crash during delivery/,
   },
   {
-    name: 'read-beside-refusal',
-    says: 'what was read is sent although the settle in the same statement was refused',
+    name: 'unsettled-unbounded',
+    says: 'calls begin however much is unsettled',
     patches: [
+      { file: 'src/worker/settler.ts', find: 'while (this.#unsettled > count) await this.#write()', replace: '' },
       {
-        file: 'src/worker/loop.ts',
-        find: 'if (this.#settling.doubt) return true',
-        replace: 'this.#settling.doubt = false',
+        file: 'src/worker/settler.ts',
+        find: 'Math.min(gatheredMax, this.#station.subscription.batch.count)',
+        replace: 'gatheredMax',
       },
     ],
-    caughtBy: turnTakenOver,
-    red: /read beside a refused settle/,
-  },
-  {
-    name: 'kept-unbounded',
-    says: 'what passed waits for other rounds, however much it is',
-    patches: [
-      {
-        file: 'src/worker/settling.ts',
-        find: 'Math.min(keptMax, this.#station.subscription.batch.count)',
-        replace: 'keptMax',
-      },
-      {
-        file: 'src/worker/settling.ts',
-        find: 'const keptMs = 20',
-        replace: 'const keptMs = 2_000',
-      },
-    ],
-    caughtBy: keptWithinBound,
+    caughtBy: unsettledAtMost,
     red: /delivered and not settled/,
-  },
-  {
-    name: 'taken-unknown',
-    says: 'a step hands over what it numbered, whatever was numbered before it',
-    patches: [
-      {
-        file: 'migrations/0003_sequence.sql',
-        find: '(known = last.pos) is not true',
-        replace: 'known is null',
-      },
-    ],
-    caughtBy: turnNumberedBetween,
-    red: /what somebody else had numbered/,
-  },
-  {
-    name: 'taken-beside-retries',
-    says: 'a step hands over what it numbered, whatever waits',
-    patches: [
-      {
-        file: 'migrations/0005_settle.sql',
-        find: 'if taken is not null and outbox.reads_all(sub, rev, turn.lanes, known) then',
-        replace: 'if taken is not null then',
-      },
-    ],
-    caughtBy: turnBesideRetry,
-    red: /sent although an earlier one waits/,
   },
   {
     name: 'skip-failure',
@@ -165,11 +117,17 @@ function addDue(`,
     red: /others flow/,
   },
   {
-    name: 'hold-one-batch',
-    says: 'only failures of the batch before are remembered',
-    patches: [{ file: 'src/worker/lane.ts', find: 'const flightsMax = 2', replace: 'const flightsMax = 1' }],
-    caughtBy: failureTwoBatchesAgo,
-    red: /failed two batches ago/,
+    name: 'read-ahead-kept',
+    says: 'what was read ahead of a failure is sent',
+    patches: [
+      {
+        file: 'src/worker/rounds.ts',
+        find: 'if (!this.#passing || this.settler.doubt) await this.forget()',
+        replace: 'if (this.settler.doubt) await this.forget()',
+      },
+    ],
+    caughtBy: followerReadAhead,
+    red: /a follower that was read ahead/,
   },
   {
     name: 'coalesce-oldest',
@@ -236,7 +194,6 @@ function addDue(`,
         find: `  stop(): void {
     this.#stopping = true
     this.#sending.stop()
-    this.#ending.wake()
     this.#wake.wake()
   }`,
         replace: `  stop(): void {

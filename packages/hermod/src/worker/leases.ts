@@ -42,11 +42,24 @@ export class Leases {
     return Math.min(...this.lanes.map(({ untilMs }) => untilMs)) - performance.now()
   }
 
-  /** There are too many lanes, or it is time to look for more. */
-  get unbalanced(): boolean {
+  /** When to take lanes or give some back; infinite: this loop has its share. */
+  get balanceAtMs(): number {
     const missing = this.#share() - this.lanes.length
-    const everyMs = this.#sought ? claimEveryMs : lookEveryMs
-    return missing < 0 || (missing > 0 && performance.now() - this.#claimedAtMs >= everyMs)
+    if (missing < 0) return Number.NEGATIVE_INFINITY
+    if (missing === 0) return Number.POSITIVE_INFINITY
+    const none = this.lanes.length === 0
+    if (this.#sought) return none ? Number.NEGATIVE_INFINITY : this.#claimedAtMs + claimEveryMs
+    return this.#claimedAtMs + (none ? this.#station.pollMs : lookEveryMs)
+  }
+
+  /** Lanes whose destination works on no task. */
+  get free(): HeldLane[] {
+    return this.lanes.filter(({ parked }) => parked === undefined)
+  }
+
+  /** Nothing was found in these lanes for a while. */
+  get idle(): boolean {
+    return performance.now() - this.#busyAtMs > idleMs
   }
 
   get missing(): boolean {
@@ -68,7 +81,6 @@ export class Leases {
     if (this.lanes.length > share) await this.giveBack(this.#spare(share))
     if (this.lanes.length >= share) return
     const now = performance.now()
-    if (this.lanes.length > 0 && !this.unbalanced) return
     this.#claimedAtMs = now
     this.#sought = false
     const { db, subscription, owner, leaseMs, listener } = this.#station
@@ -168,14 +180,5 @@ export class Leases {
     this.lanes = this.lanes.filter((lane) => !lanes.includes(lane))
     const { db, subscription, owner } = this.#station
     await release(db, subscription.name, owner, lanes)
-  }
-
-  /** All but those whose destination works on a task. */
-  async giveBackFree(): Promise<void> {
-    await this.giveBack(this.lanes.filter(({ parked }) => parked === undefined))
-  }
-
-  async giveBackIdle(): Promise<void> {
-    if (performance.now() - this.#busyAtMs > idleMs) await this.giveBackFree()
   }
 }

@@ -5,6 +5,7 @@
  */
 import { Rate } from './rate.ts'
 import type { Station } from './station.ts'
+import type { Wake } from './wake.ts'
 
 const sliceMs = 8
 const countMax = 1_000
@@ -20,7 +21,7 @@ type Replay = NonNullable<ReturnType<Station['state']>['replay']>
 interface Shared {
   busy: Pace | undefined
   rate: { readonly journey: bigint; readonly bucket: Rate } | undefined
-  readonly wakes: Set<() => void>
+  readonly wakes: Set<Wake>
 }
 
 const shared = new WeakMap<Station, Shared>()
@@ -40,7 +41,7 @@ export class Pace {
   #notBeforeMs = 0
 
   /** `liveAtMs`: when this loop last sent something live. */
-  constructor(station: Station, wake: () => void, liveAtMs: () => number) {
+  constructor(station: Station, wake: Wake, liveAtMs: () => number) {
     this.#station = station
     this.#liveAtMs = liveAtMs
     this.#shared = sharedOf(station)
@@ -57,7 +58,7 @@ export class Pace {
 
   /** This loop has nothing more to send: it is the others' turn. */
   done(): void {
-    for (const wake of this.#shared.wakes) wake()
+    for (const wake of this.#shared.wakes) wake.stir()
   }
 
   /** Until a slice may go; infinite while another loop's is out. */

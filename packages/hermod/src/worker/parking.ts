@@ -11,9 +11,9 @@ import { park, parked } from '../flow/park.ts'
 import { Result } from '../flow/result.ts'
 import { delivered, type Outcome } from '../sinks/sink.ts'
 import { notify } from '../telemetry.ts'
-import { type Batch, partIn, type Round } from './batch.ts'
 import type { HeldLane } from './lane.ts'
 import type { Poller, Waiting } from './poller.ts'
+import { type Batch, partIn, type Round } from './round.ts'
 import type { Station } from './station.ts'
 
 export interface Returned {
@@ -43,7 +43,12 @@ export class Parking {
     return this.#out.size + this.#returned.length
   }
 
-  /** A round that is back: its lanes are free again, but for those left to their next owner. */
+  /** A round is back. */
+  get isBack(): boolean {
+    return this.#returned.length > 0
+  }
+
+  /** Takes a round that is back: its lanes are free again, but for those left to their next owner. */
   next(): Returned | undefined {
     const back = this.#returned.shift()
     if (back === undefined) return undefined

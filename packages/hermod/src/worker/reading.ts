@@ -4,25 +4,17 @@
  */
 import { type LaneRead, type Reader, read } from '../flow/claim.ts'
 import { enlist } from '../flow/ledger.ts'
-import { type Along, type Turned, turn } from '../flow/turn.ts'
-import type { Batch } from './batch.ts'
 import type { HeldLane } from './lane.ts'
 import type { Leases } from './leases.ts'
+import type { Batch } from './round.ts'
 import type { Station } from './station.ts'
-
-interface LaneAt {
-  readonly lane: HeldLane
-  readonly at: bigint
-}
 
 export class Reading {
   readonly #station: Station
   readonly #leases: Leases
   readonly #countMax: number
   #count: number
-  #turns = 0
-  /** Of these lanes everything up to this head was read. */
-  #sated: { readonly head: bigint; readonly lanes: readonly LaneAt[] } | undefined
+  #reads = 0
 
   constructor(station: Station, leases: Leases) {
     this.#station = station
@@ -41,7 +33,7 @@ export class Reading {
 
   /** Lanes whose destination works on no task, and which send nothing again. */
   get lanes(): HeldLane[] {
-    return this.#leases.lanes.filter(({ parked }) => parked === undefined)
+    return this.#leases.free
   }
 
   /** A probe, which is one event, says nothing about size. */
@@ -53,9 +45,9 @@ export class Reading {
     if (sent > 1 || sent >= this.#count) this.#count = Math.min(this.#countMax, this.#count * 4)
   }
 
-  /** The rate allows nothing now. */
-  get spent(): boolean {
-    return this.#allowance() === 0
+  /** Milliseconds until the rate limit lets something go. */
+  get waitMs(): number {
+    return this.#allowance() > 0 ? 0 : (this.#station.rate?.waitMs() ?? 0)
   }
 
   /** Undefined: the subscription is paused, held or has a newer revision. */
@@ -67,26 +59,6 @@ export class Reading {
     if (subscription.ledger && !probing) await enlist(db, subscription, owner, lanes, count)
     const reader = this.#reader(lanes, count, probing)
     return batchesOf(lanes, reader, await this.#through(() => read(db, reader)))
-  }
-
-  /** The same, and in one statement with it a step and what is to be settled. */
-  async turn(along: Along): Promise<Turned & { readonly batches: Batch[] | undefined }> {
-    const { db, owner } = this.#station
-    const lanes = this.#lanesToRead(false)
-    const reader = this.#reader(lanes, this.#allowance(), false)
-    const known = this.#known(lanes)
-    const turned = await this.#through(() => turn(db, owner, { ...along, known }, reader))
-    const batches = batchesOf(lanes, reader, turned.reads)
-    const all = turned.reads?.every(({ more }) => !more) ? turned.step : undefined
-    this.#sated = all && { head: all.head, lanes: lanes.map((lane) => ({ lane, at: lane.ahead })) }
-    return { ...turned, batches }
-  }
-
-  /** The head up to which these lanes were read, if that is known and nothing has changed since. */
-  #known(lanes: readonly HeldLane[]): bigint | undefined {
-    const { head, lanes: read = [] } = this.#sated ?? {}
-    const same = lanes.length === read.length && read.every(({ lane, at }) => lane.ahead === at)
-    return same && read.every(({ lane }, index) => lanes[index] === lane) ? head : undefined
   }
 
   #through<T>(work: () => Promise<T>): Promise<T> {
@@ -108,7 +80,7 @@ export class Reading {
 
   #lanesToRead(probing: boolean): HeldLane[] {
     const { lanes } = this
-    const first = this.#turns++ % lanes.length
+    const first = this.#reads++ % lanes.length
     if (probing) return [...lanes.slice(first), ...lanes.slice(0, first)]
     if (this.single) return lanes.slice(first, first + 1)
     return lanes

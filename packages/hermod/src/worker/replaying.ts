@@ -19,22 +19,23 @@ import {
 } from '../flow/replay.ts'
 import { Result } from '../flow/result.ts'
 import { type Settlement, settlement } from '../flow/settle.ts'
-import type { Outcome } from '../sinks/sink.ts'
 import { notify } from '../telemetry.ts'
-import { passedIn, troubleIn } from './batch.ts'
 import type { Breaker } from './breaker.ts'
+import { judge } from './judge.ts'
 import type { HeldLane } from './lane.ts'
 import type { Leases } from './leases.ts'
 import { Pace } from './pace.ts'
 import { tellRetries } from './report.ts'
 import { nextDelayMs } from './retry.ts'
+import { passedIn } from './round.ts'
+import type { RoundParts } from './rounds.ts'
 import type { Sending } from './sending.ts'
 import type { Station } from './station.ts'
+import { Strikes } from './strikes.ts'
+import type { Wake } from './wake.ts'
 
 /** Looking for a window must not keep a core busy for long. */
 const windowRows = 2_000
-/** This often alone unavailable, while others passed: the event is the reason. */
-const strikesMax = 5
 
 type Replay = NonNullable<ReturnType<Station['state']>['replay']>
 type Part = Pick<Window, 'positions' | 'ids' | 'hashes'>
@@ -50,7 +51,7 @@ interface Place {
   /** Slices of the window already sent. */
   used: number
   met: boolean
-  strike: { position: bigint; count: number; passes: number } | undefined
+  readonly strikes: Strikes
 }
 
 export class Replaying {
@@ -58,25 +59,21 @@ export class Replaying {
   readonly #leases: Leases
   readonly #sending: Sending
   readonly #breaker: Breaker
-  readonly #wake: () => void
+  readonly #wake: Wake
   readonly #pace: Pace
   readonly #places = new WeakMap<HeldLane, Place>()
   #turns = 0
   #work: Promise<void> | undefined
-  /** The loop rests: nothing of its lanes is in flight. */
-  #resting = false
   /** The loop looked for live events while a lane was out: it must look again. */
   #missed = false
-  #timer: NodeJS.Timeout | undefined
 
-  constructor(station: Station, leases: Leases, sending: Sending, breaker: Breaker, wake: () => void) {
+  constructor(station: Station, { leases, sending, breaker }: Omit<RoundParts, 'parking'>, wake: Wake) {
     this.#station = station
     this.#leases = leases
     this.#sending = sending
     this.#breaker = breaker
     this.#wake = wake
-    const liveAtMs = () => this.#sending.liveAtMs
-    this.#pace = new Pace(station, () => this.#wake(), liveAtMs)
+    this.#pace = new Pace(station, wake, () => sending.liveAtMs)
   }
 
   /** Something may still be sent again here. */
@@ -93,39 +90,15 @@ export class Replaying {
     return this.#pace.waitMs(replay)
   }
 
-  /** The loop waits for news: slices go on meanwhile, one after the other. */
-  async meanwhile(rest: Promise<void>): Promise<void> {
-    this.#resting = true
-    this.#schedule()
-    await rest
-    this.#resting = false
-    clearTimeout(this.#timer)
-  }
-
-  #schedule(): void {
-    clearTimeout(this.#timer)
-    const { waitMs } = this
-    if (!this.#resting || waitMs === Number.POSITIVE_INFINITY) return
-    this.#timer = setTimeout(() => {
-      if (this.#resting) this.begin()
-      if (this.#work === undefined) this.#schedule()
-    }, waitMs)
-  }
-
-  /** Its turn has come: live batches must not be read ahead now. */
-  get due(): boolean {
-    return this.waitMs <= 0
-  }
-
-  /** A round begins: it passes over the lane that is out. */
-  round(): void {
+  /** The loop looks for live events: it passes over the lane that is out. */
+  looked(): void {
     if (this.#work !== undefined) this.#missed = true
   }
 
   /** Between live rounds: nothing of these lanes is in flight or read ahead. */
   begin(): void {
     const { replay } = this.#station.state()
-    if (replay === undefined || !this.due) return
+    if (replay === undefined) return
     const lanes = this.#lanes(replay)
     const lane = lanes[this.#turns++ % lanes.length]
     if (lane !== undefined) this.#start(() => this.#turn(replay, lane))
@@ -144,7 +117,6 @@ export class Replaying {
   }
 
   async end(): Promise<void> {
-    clearTimeout(this.#timer)
     await this.#work
   }
 
@@ -157,8 +129,7 @@ export class Replaying {
 
   #start(work: () => Promise<void>): void {
     this.#pace.begun()
-    // The round that follows passes over the lane.
-    this.#missed = !this.#resting
+    this.#missed = false
     this.#work = work()
       .catch((error) => {
         const { listener, subscription } = this.#station
@@ -169,9 +140,8 @@ export class Replaying {
         this.#work = undefined
         this.#pace.ended()
         if (!this.open) this.#pace.done()
-        else if (this.#resting && !this.#missed) this.#schedule()
-        else this.#wake()
-        this.#missed = false
+        if (this.#missed) this.#wake.wake()
+        else this.#wake.stir()
       })
   }
 
@@ -201,7 +171,7 @@ export class Replaying {
         met: found === undefined,
         window: undefined,
         used: 0,
-        strike: undefined,
+        strikes: new Strikes(),
       }
       this.#places.set(lane, place)
     }
@@ -275,29 +245,15 @@ export class Replaying {
     const ended = (handle: string) => poller?.wait(handle).ended ?? Promise.resolve(undefined)
     const result = await this.#sending.call(going, ended)
     result.add(known)
-    this.#strike(place, going, result)
+    place.strikes.note(going, result, this.#station.passes + passedIn(result))
     const delay = (attempt: number, afterMs: number | undefined) =>
       nextDelayMs(subscription.retry, attempt, afterMs, random)
     const range = { ...where(lane), from: place.at as bigint, through: to }
     const settled = settlement(subscription, { ...range, fresh: entries, due: [] }, result, delay)
     settled.superseded += looked - entries.length
     await this.#settle(replay, lane, place, settled, startedMs)
-    await this.#judge(result, going.length)
+    if (!(await judge(this.#station, this.#breaker, result, going.length > 0))) this.#pace.failed()
     return going.length
-  }
-
-  /** A single event that is unavailable again and again, while others pass, spends an attempt. */
-  #strike(place: Place, going: readonly Entry[], result: Result): void {
-    const entry = going.find((one) => result.get(one) !== 'passed' && isAway(result.get(one)))
-    if (entry === undefined) return
-    const passes = this.#station.passes + passedIn(result)
-    const { position } = entry.event
-    if (place.strike?.position !== position) place.strike = { position, count: 0, passes: -1 }
-    if (passes > place.strike.passes) place.strike.count++
-    place.strike.passes = passes
-    if (place.strike.count < strikesMax) return
-    place.strike = undefined
-    result.set(entry, { ...(result.get(entry) as Outcome), outcome: 'retry' })
   }
 
   async #settle(
@@ -337,17 +293,6 @@ export class Replaying {
     else this.#moved(lane, place, to, met)
     return part.positions.length
   }
-
-  /** The destination's trouble is everybody's: live batches and replays share its breaker. */
-  async #judge(result: Result, sent: number): Promise<void> {
-    const trouble = troubleIn(result)
-    this.#station.passes += passedIn(result)
-    if (trouble !== undefined) {
-      this.#pace.failed()
-      await this.#breaker.troubled(trouble)
-    } else if (sent > 0) await this.#breaker.passed()
-    else await this.#breaker.unused()
-  }
 }
 
 function where({ lane, fence }: HeldLane): { lane: number; fence: bigint } {
@@ -373,8 +318,4 @@ function partOf({ positions, ids, hashes }: Window, from: number, count: number)
 function indexAfter(positions: readonly string[], position: bigint): number {
   const at = positions.findIndex((each) => BigInt(each) > position)
   return at === -1 ? positions.length : at
-}
-
-function isAway(outcome: Outcome | 'passed' | undefined): boolean {
-  return outcome !== undefined && outcome !== 'passed' && outcome.outcome === 'unavailable'
 }

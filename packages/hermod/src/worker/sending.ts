@@ -5,11 +5,11 @@ import type { Entry } from '../flow/claim.ts'
 import { deliver } from '../flow/deliver.ts'
 import { sending } from '../flow/ledger.ts'
 import { Result } from '../flow/result.ts'
-import { type Round, rehearse } from './batch.ts'
 import type { HeldLane } from './lane.ts'
 import type { Leases } from './leases.ts'
 import type { Parking } from './parking.ts'
 import { tellCall } from './report.ts'
+import { type Round, rehearse } from './round.ts'
 import type { Station } from './station.ts'
 
 /** A call must end this long before its lease. */

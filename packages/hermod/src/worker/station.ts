@@ -4,10 +4,8 @@ import type { EventDefinitions } from '../define-events.ts'
 import type { Kinds } from '../flow/claim.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import type { Listener } from '../telemetry.ts'
-import type { Loop } from './loop.ts'
 import type { Poller } from './poller.ts'
 import type { Rate } from './rate.ts'
-import type { LentStep } from './sequencer.ts'
 import type { Turnstile } from './turnstile.ts'
 
 /** The subscription's row, as of the last heartbeat. */
@@ -43,8 +41,6 @@ export interface Station {
   /** Aborted when the grace of a stop is over. */
   readonly abort: AbortSignal
   listens(type: string, aggregateType: string): boolean
-  /** A step of the numbering that is due, to go with this loop's next read. */
-  lendStep(by: Loop): LentStep | undefined
   state(): SubscriptionState
   /** Reads the subscription's row again. */
   refresh(): Promise<void>

@@ -16,10 +16,10 @@ import { type Listener, notify } from '../telemetry.ts'
 import { Listen } from './listen.ts'
 import { Loop } from './loop.ts'
 import { hear } from './news.ts'
+import { Numbering } from './numbering.ts'
 import { Poller } from './poller.ts'
 import { Rate } from './rate.ts'
 import { heartbeatMs, Registry } from './registry.ts'
-import { Sequencer } from './sequencer.ts'
 import type { Station } from './station.ts'
 import { Turnstile } from './turnstile.ts'
 import { Upkeep } from './upkeep.ts'
@@ -48,7 +48,7 @@ export class Worker {
   readonly name: string
   readonly #context: WorkerContext
   readonly #registry: Registry
-  readonly #sequencer: Sequencer
+  readonly #numbering: Numbering
   readonly #listen: Listen | undefined
   readonly #upkeep: Upkeep | undefined
   readonly #journeys: Runner
@@ -65,14 +65,13 @@ export class Worker {
     this.#context = context
     this.name = options.name ?? `${hostname()}:${process.pid}`
     this.#registry = new Registry(db, this.id, this.name, subscriptions)
-    this.#sequencer = new Sequencer({
+    this.#numbering = new Numbering({
       db,
       listener,
       wake: this.#committed,
       busyPollMs: options.busyPollMs,
       pollMs: options.pollMs,
-      numbered: (news, by) => this.#tellLoops(news, by),
-      offer: () => this.#offer(),
+      numbered: (news) => this.#tellLoops(news),
       others: () => this.#registry.others,
     })
     this.#listen = options.listen ? new Listen(db, listener, (message) => this.#heard(message?.payload)) : undefined
@@ -96,12 +95,12 @@ export class Worker {
     this.#listen?.start()
     this.#upkeep?.start()
     this.#journeys.start()
-    this.#running = Promise.all([this.#sequencer.run(), this.#runLoops()])
+    this.#running = Promise.all([this.#numbering.run(), this.#runLoops()])
   }
 
   /** After the first step: mostly there is nothing to claim before it, and each statement is slow the first time. */
   async #runLoops(): Promise<void> {
-    await this.#sequencer.begun()
+    await this.#numbering.begun()
     await Promise.all(this.#loops.map((loop) => loop.run()))
   }
 
@@ -114,9 +113,9 @@ export class Worker {
       await this.#registry.beat()
       let worked = true
       while (worked && performance.now() < untilMs) {
-        const numbered = await this.#sequencer.all(untilMs)
+        const numbered = await this.#numbering.all(untilMs)
         // All of them end before lanes are given back, also when one fails.
-        const turns = await Promise.allSettled(this.#loops.map((loop) => loop.turnUntilIdle(untilMs)))
+        const turns = await Promise.allSettled(this.#loops.map((loop) => loop.runUntilIdle(untilMs)))
         for (const turn of turns) if (turn.status === 'rejected') throw turn.reason
         worked = numbered > 0 || turns.some((turn) => turn.status === 'fulfilled' && turn.value)
       }
@@ -138,7 +137,7 @@ export class Worker {
 
   async #stop(): Promise<void> {
     this.#registry.drain()
-    this.#sequencer.stop()
+    this.#numbering.stop()
     for (const loop of this.#loops) loop.stop()
     const journeys = this.#journeys.stop()
     clearInterval(this.#heartbeat)
@@ -166,25 +165,14 @@ export class Worker {
     return this.#crews.flatMap(({ loops }) => loops)
   }
 
-  /** Asks the loops one by one, until one will come. */
-  #offer(): number {
-    const { busyPollMs } = this.#context.options
-    for (const loop of this.#loops) {
-      const when = loop.carry()
-      if (when !== undefined) return when === 'now' ? busyPollMs : busyPollMs / 2
-    }
-    return 0
-  }
-
   /** Only those whom it concerns: what a subscription does not listen to is passed at its next poll. */
-  #tellLoops(news: News | undefined, by?: Loop): void {
+  #tellLoops(news: News | undefined): void {
     for (const { station, loops } of this.#crews) {
       if (news !== undefined && !listensTo(station, news.kinds)) continue
       const lanes = station.subscription.lanes === 1 ? [0] : news?.lanes
       const held = new Set(loops.flatMap(({ lanes }) => lanes))
       const free = news === undefined || (lanes ?? []).some((lane) => !held.has(lane))
-      // Whoever made the step has just read its own lanes.
-      for (const loop of loops) loop.hear(loop === by ? [] : news && lanes, free)
+      for (const loop of loops) loop.hear(news && lanes, free)
     }
   }
 
@@ -231,7 +219,6 @@ export class Worker {
       rate: rate === undefined ? undefined : new Rate(rate.perSecond),
       abort: this.#abort.signal,
       listens: compileFilter(subscription),
-      lendStep: (by) => this.#sequencer.lend(by),
       state: () => {
         const state = this.#registry.state(subscription.name)
         if (state.outdated && !warned) this.#warnOutdated(subscription)

@@ -1,10 +1,10 @@
 /** One read of one lane on its way through a claim loop: what of it is sent, and what came of it. */
 import type { Entry, LaneRead } from '../flow/claim.ts'
-import { holdsBack, problemIn, waitsInLine } from '../flow/deliver.ts'
+import { problemIn } from '../flow/deliver.ts'
 import type { Trouble } from '../flow/hold.ts'
 import type { ParkedLane } from '../flow/park.ts'
 import { Result } from '../flow/result.ts'
-import { aggregateKey, type Settlement } from '../flow/settle.ts'
+import type { Settlement } from '../flow/settle.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import { delivered, type Outcome, rejected } from '../sinks/sink.ts'
 import type { HeldLane } from './lane.ts'
@@ -86,10 +86,6 @@ function isSuperseded(outcome: Outcome | 'passed' | undefined): boolean {
   return outcome !== undefined && outcome !== 'passed' && outcome.outcome === 'superseded'
 }
 
-function isUnavailable(outcome: Outcome | 'passed' | undefined): boolean {
-  return outcome !== undefined && outcome !== 'passed' && outcome.outcome === 'unavailable'
-}
-
 /** How many the destination took. */
 export function passedIn(result: Result): number {
   let count = 0
@@ -114,31 +110,4 @@ export function troubleIn(result: Result): Trouble | undefined {
   if (worst === undefined) return undefined
   const cause = worst.outcome as Trouble['cause']
   return { cause, says: worst.message ?? worst.code ?? cause, afterMs: worst.afterMs ?? 0 }
-}
-
-/** Aggregates whose next event waits, and those with a new dead letter that holds nothing back. */
-export function aftermath(
-  subscription: ResolvedSubscription,
-  { fresh, due }: LaneRead,
-  result: Result,
-): { failed: Set<string>; dead: Set<string> } {
-  const failed = new Set<string>()
-  const dead = new Set<string>()
-  if (!waitsInLine(subscription)) return { failed, dead }
-  for (const entry of [...fresh, ...due]) {
-    const outcome = result.get(entry)
-    if (outcome === undefined) continue
-    if (outcome === 'passed' || holdsBack(subscription, outcome)) failed.add(aggregateKey(entry))
-    else if (outcome.outcome === 'rejected') dead.add(aggregateKey(entry))
-  }
-  return { failed, dead }
-}
-
-/** The first of a lane that is unavailable again and again, while others pass, spends an attempt. */
-export function spendPoison(batches: readonly Batch[], result: Result, passes: number): void {
-  for (const { lane, read: found } of batches) {
-    const entry = [...found.due, ...found.fresh].find((one) => isUnavailable(result.get(one)))
-    if (entry === undefined || !lane.strike(entry.event.position, passes)) continue
-    result.set(entry, { ...(result.get(entry) as Outcome), outcome: 'retry' })
-  }
 }

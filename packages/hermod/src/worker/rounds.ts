@@ -1,0 +1,183 @@
+/**
+ * The rounds of one claim loop: read → deliver → settle. The next batch is read while one is being
+ * delivered, and a batch that passed is settled beside the next one:
+ *
+ *        read n+1                 read n+2
+ *   ────deliver n────┐   ────deliver n+1────┐
+ *                    └─settle n             └─settle n+1
+ *
+ * A batch that did not pass as a whole is settled before anything else is read, and what was read ahead
+ * is read again: whoever waits behind a failed event is known then.
+ */
+import { Result } from '../flow/result.ts'
+import { type Settlement, settlement } from '../flow/settle.ts'
+import type { Breaker } from './breaker.ts'
+import { judge } from './judge.ts'
+import type { Leases } from './leases.ts'
+import type { Parking } from './parking.ts'
+import { Reading } from './reading.ts'
+import { nextDelayMs } from './retry.ts'
+import { type Batch, hasNews, isEmpty, moved, oneOf, passedIn, type Round, toSend } from './round.ts'
+import type { Sending } from './sending.ts'
+import { isPlain, Settler } from './settler.ts'
+import type { Station } from './station.ts'
+
+/** What a round found: nothing; some, and there is more; or all there is. */
+export type Found = 'nothing' | 'more' | 'all'
+
+export interface RoundParts {
+  readonly leases: Leases
+  readonly sending: Sending
+  readonly breaker: Breaker
+  readonly parking: Parking | undefined
+}
+
+export class Rounds {
+  readonly settler: Settler
+  readonly reading: Reading
+  readonly #station: Station
+  readonly #leases: Leases
+  readonly #sending: Sending
+  readonly #breaker: Breaker
+  readonly #parking: Parking | undefined
+  #next: Promise<Batch[] | undefined> | undefined
+  /** The last batch passed as a whole: the next may be read ahead. */
+  #passing = true
+
+  constructor(station: Station, { leases, sending, breaker, parking }: RoundParts) {
+    this.#station = station
+    this.#leases = leases
+    this.#sending = sending
+    this.#breaker = breaker
+    this.#parking = parking
+    this.reading = new Reading(station, leases)
+    this.settler = new Settler(station)
+  }
+
+  /** A batch was read ahead. */
+  get ahead(): boolean {
+    return this.#next !== undefined
+  }
+
+  async round(): Promise<Found> {
+    if (this.#station.state().mode === 'live') await this.#parking?.resume(this.#leases.lanes)
+    if (this.reading.lanes.length === 0) return 'nothing'
+    const batches = await (this.#next ?? this.reading.read(false))
+    this.#next = undefined
+    if (batches !== undefined)
+      return (await this.#process(batches)) ? foundIn(batches, this.#isWhole(batches)) : 'nothing'
+    // Paused, held or outdated since we looked.
+    await this.#station.refresh()
+    return 'nothing'
+  }
+
+  /** The lanes of one event at a time, or of some only, say nothing about the others. */
+  #isWhole(batches: readonly Batch[]): boolean {
+    return !this.reading.single && batches.length === this.#leases.lanes.length
+  }
+
+  /** Everything delivered is settled, and what was read ahead is forgotten. */
+  async forget(): Promise<void> {
+    await this.#next?.catch(() => {})
+    this.#next = undefined
+    await this.settler.all()
+    for (const lane of this.#leases.lanes) lane.rewind()
+  }
+
+  /**
+   * The destination is held: one event of one lane, by whoever wins; the lane changes each time. False:
+   * there is nothing to try with.
+   */
+  async probe(): Promise<boolean> {
+    const batches = (await this.reading.read(true)) ?? []
+    for (const { lane } of batches) lane.rewind()
+    const one = batches.map(oneOf).find((batch) => batch !== undefined)
+    if (one !== undefined) {
+      if (await this.#breaker.mayProbe()) await this.#process([one])
+      return true
+    }
+    // What does not match, or waits for a retry, is passed meanwhile.
+    const passing = batches.filter(moved)
+    if (passing.length > 0) await this.#process(passing)
+    return passing.length > 0
+  }
+
+  /** Parked rounds that are back are settled like any other. */
+  async land(): Promise<void> {
+    for (let back = this.#parking?.next(); back !== undefined; back = this.#parking?.next()) {
+      const free = this.reading.lanes
+      const batches = back.round.batches.filter(({ lane }) => free.includes(lane))
+      if (batches.length > 0) await this.#finish({ ...back.round, batches }, back.result)
+      await this.settler.all()
+      for (const { lane } of batches) lane.rewind()
+    }
+  }
+
+  /** False: there was nothing to send, and nothing moved. */
+  async #process(given: readonly Batch[]): Promise<boolean> {
+    const held = new Set(this.#leases.lanes)
+    const batches = given.filter((batch) => held.has(batch.lane) && hasNews(batch))
+    const known = new Result()
+    const sends = batches.map((batch) => toSend(batch, known))
+    const entries = sends.flat()
+    // Lanes with nothing to send do not wait for a task of the others.
+    if (this.#parking !== undefined && entries.length > 0 && sends.some(isEmpty)) {
+      const passed = await this.#process(batches.filter((_, at) => isEmpty(sends[at])))
+      return (await this.#process(batches.filter((_, at) => !isEmpty(sends[at])))) || passed
+    }
+    if (entries.length === 0 && known.size === 0 && !batches.some(moved)) return false
+    this.#leases.busy()
+    // A probe was rewound after its read.
+    for (const { lane, read } of batches) if (read.through > lane.ahead) lane.ahead = read.through
+    const rehearsed = this.#station.state().mode === 'dry-run'
+    await this.settler.room()
+    return this.#send({ batches, entries, known, rehearsed, startedMs: performance.now() })
+  }
+
+  async #send(round: Round): Promise<boolean> {
+    const sent = this.#sending.send(round)
+    if (round.batches.some(({ read: { more } }) => more)) this.#readAhead()
+    const result = await (this.#parking?.follow(round, sent) ?? sent)
+    // Parked: it comes back.
+    return result === undefined || this.#finish(round, result)
+  }
+
+  /** Not while failing or probing, not when lanes change hands, not behind a task. */
+  #readAhead(): void {
+    if (!this.#passing || this.#parking !== undefined || this.#station.state().held) return
+    if (this.settler.doubt || this.#leases.balanceAtMs <= performance.now()) return
+    this.#next = this.reading.read(false)
+    this.#next.catch(() => {})
+  }
+
+  async #finish(round: Round, result: Result): Promise<boolean> {
+    const { batches, entries, known, counts } = round
+    result.add(known)
+    const passes = this.#station.passes + passedIn(result)
+    for (const { lane, read } of batches) lane.strikes.note([...read.due, ...read.fresh], result, passes)
+    const settlements = this.#settlements(round, result)
+    const cut = batches.some(({ read: { through } }, index) => settlements[index]?.to !== through)
+    this.#passing = !cut && settlements.every(isPlain)
+    await this.settler.add({ round, lanes: settlements, endedMs: performance.now() }, this.#passing)
+    if (!this.#passing || this.settler.doubt) await this.forget()
+    const tried = counts !== undefined || entries.some((entry) => result.has(entry))
+    const well = await judge(this.#station, this.#breaker, result, tried)
+    if (!well) this.reading.failed(entries.length)
+    else if (tried) this.reading.passed(entries.length)
+    return well && (!cut || tried)
+  }
+
+  #settlements({ batches, counts }: Round, result: Result): Settlement[] {
+    const { subscription, random } = this.#station
+    const delay = (attempt: number, afterMs: number | undefined) =>
+      nextDelayMs(subscription.retry, attempt, afterMs, random)
+    return batches.map(({ lane, from, read }) => {
+      const settled = settlement(subscription, { ...read, fence: lane.fence, from }, result, delay)
+      return counts === undefined ? settled : { ...settled, ...counts }
+    })
+  }
+}
+
+function foundIn(batches: readonly Batch[], whole: boolean): Found {
+  return whole && !batches.some(({ read: { more } }) => more) ? 'all' : 'more'
+}

@@ -1,0 +1,160 @@
+/**
+ * Settles what one claim loop has delivered, beside its next reads and calls: one statement at a time.
+ * Small batches that simply passed are gathered for a moment and settled together.
+ *
+ * Before a call begins, at most one batch is unsettled; with the call itself that makes two. A crash
+ * repeats no more than that.
+ */
+import { type SettledBatch, type Settlement, settle } from '../flow/settle.ts'
+import { notify } from '../telemetry.ts'
+import { tellRetries } from './report.ts'
+import type { Round } from './round.ts'
+import type { Station } from './station.ts'
+
+/** The longest time a delivered batch may wait for others. */
+const gatherMs = 20
+/** A larger batch does not wait: its settlement costs more than the statement around it. */
+const gatheredMax = 500
+
+/** A delivered batch, as the database shall know it. */
+export interface Unsettled {
+  readonly round: Round
+  readonly lanes: readonly Settlement[]
+  readonly endedMs: number
+}
+
+export class Settler {
+  readonly #station: Station
+  #waiting: Unsettled | undefined
+  #timer: NodeJS.Timeout | undefined
+  #writing: { readonly events: number; readonly done: Promise<void> } | undefined
+  /** An answer was lost or a settle refused: nothing may be assumed. */
+  doubt = false
+
+  constructor(station: Station) {
+    this.#station = station
+  }
+
+  /** Resolves when a call may begin: at most one batch is unsettled. */
+  async room(): Promise<void> {
+    const { count } = this.#station.subscription.batch
+    while (this.#unsettled > count) await this.#write()
+  }
+
+  /** Resolves when everything delivered so far is settled. */
+  async all(): Promise<void> {
+    while (this.#writing !== undefined || this.#waiting !== undefined) await this.#write()
+  }
+
+  /** `plain`: all of it passed. Anything else is written before the next read, which has to see it. */
+  async add(unsettled: Unsettled, plain: boolean): Promise<void> {
+    const changed = withChanges(unsettled)
+    if (changed !== undefined) this.#waiting = following(this.#waiting, changed)
+    if (!plain) return this.all()
+    if (this.#waiting === undefined) return
+    if (eventsIn(this.#waiting) >= this.#gathered) this.#write()
+    else this.#timer ??= setTimeout(() => this.#write(), gatherMs)
+  }
+
+  get #gathered(): number {
+    return Math.min(gatheredMax, this.#station.subscription.batch.count)
+  }
+
+  get #unsettled(): number {
+    return (this.#writing?.events ?? 0) + (this.#waiting === undefined ? 0 : eventsIn(this.#waiting))
+  }
+
+  /** Writes what waits, after what is being written. */
+  async #write(): Promise<void> {
+    if (this.#writing !== undefined) return this.#writing.done
+    const next = this.#waiting
+    this.#waiting = undefined
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (next === undefined) return
+    const done = this.#settle(next).finally(() => {
+      this.#writing = undefined
+      if (this.#waiting !== undefined && eventsIn(this.#waiting) >= this.#gathered) this.#write()
+    })
+    this.#writing = { events: eventsIn(next), done }
+    return done
+  }
+
+  async #settle(unsettled: Unsettled): Promise<void> {
+    const { db, subscription, owner, workerName, listener } = this.#station
+    // A settle before it was refused or lost: this one cannot begin where the cursor is.
+    if (this.doubt) return
+    try {
+      this.#settled(unsettled, await settle(db, subscription, owner, batchOf(unsettled, workerName)))
+    } catch (error) {
+      // Its COMMIT may have happened: the lanes are read again, never assumed.
+      this.doubt = true
+      notify(listener, 'error', { during: 'settle', error, subscription: subscription.name })
+    }
+  }
+
+  /** A lane missing from the answer was taken over, or its cursor is elsewhere. */
+  #settled({ round, lanes }: Unsettled, settled: ReadonlySet<number>): void {
+    const held = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
+    for (const one of lanes) {
+      if (!settled.has(one.lane)) {
+        this.doubt = true
+        continue
+      }
+      held.get(one.lane)?.settled(one.to, one.beyond)
+      tellRetries(this.#station, one)
+    }
+  }
+}
+
+function eventsIn({ lanes }: Unsettled): number {
+  return lanes.reduce((sum, { sent }) => sum + sent, 0)
+}
+
+/** What the database has to know; lanes where nothing moved only tell this process what lies beyond the cursor. */
+function withChanges({ round, lanes, endedMs }: Unsettled): Unsettled | undefined {
+  const held = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
+  const changed = lanes.filter(isChange)
+  for (const one of lanes) if (!isChange(one)) held.get(one.lane)?.settled(one.to, one.beyond)
+  return changed.length === 0 ? undefined : { round, lanes: changed, endedMs }
+}
+
+/** Two batches, one after the other, as if they had been one. */
+function following(before: Unsettled | undefined, next: Unsettled): Unsettled {
+  if (before === undefined) return next
+  const lanes = new Map(before.lanes.map((one) => [one.lane, one]))
+  for (const one of next.lanes) {
+    const known = lanes.get(one.lane)
+    lanes.set(one.lane, known === undefined ? one : joined(known, one))
+  }
+  const batches = [...before.round.batches, ...next.round.batches]
+  const round = { ...next.round, batches, startedMs: before.round.startedMs }
+  return { round, lanes: [...lanes.values()], endedMs: next.endedMs }
+}
+
+/** Only a batch that simply passed is followed by another: it has no rows to lose. */
+function joined(before: Settlement, next: Settlement): Settlement {
+  return {
+    ...next,
+    from: before.from,
+    sent: before.sent + next.sent,
+    delivered: before.delivered + next.delivered,
+    superseded: before.superseded + next.superseded,
+  }
+}
+
+/** It passed, and nothing else is to be said. */
+export function isPlain({ failed, rows, held, done, beyond }: Settlement): boolean {
+  return failed + rows.length + held.length + done.length + beyond.length === 0
+}
+
+function isChange({ from, to, rows, held, done }: Settlement): boolean {
+  return to > from || rows.length + done.length + held.length > 0
+}
+
+/** What the statement is given. */
+function batchOf({ round, lanes, endedMs }: Unsettled, worker: string): SettledBatch {
+  const { startedMs, rehearsed } = round
+  const [startedAgoMs, durationMs] = [performance.now() - startedMs, endedMs - startedMs]
+  return { lanes, call: { startedAgoMs, durationMs, worker, rehearsed } }
+}
