@@ -26,7 +26,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'settle ignores owner and fence',
     patches: [
       {
-        file: 'migrations/0005_settle.sql',
+        file: 'routines/settle.sql',
         find: `b.lane and l.owner = who and l.fence = b.fence
      cross join lateral (select n.fence, n.pos, n.delivered from outbox.cursor n`,
         replace: `b.lane
@@ -111,7 +111,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'a step hands over what it numbered, whatever was numbered before it',
     patches: [
       {
-        file: 'migrations/0003_sequence.sql',
+        file: 'routines/sequence.sql',
         find: '(known = last.pos) is not true',
         replace: 'known is null',
       },
@@ -124,7 +124,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'a step hands over what it numbered, whatever waits',
     patches: [
       {
-        file: 'migrations/0005_settle.sql',
+        file: 'routines/turn.sql',
         find: 'if taken is not null and outbox.reads_all(sub, rev, turn.lanes, known) then',
         replace: 'if taken is not null then',
       },
@@ -156,7 +156,7 @@ function addDue(`,
     says: 'followers of a retrying head are sent',
     patches: [
       {
-        file: 'migrations/0004_claim.sql',
+        file: 'routines/read.sql',
         find: `case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held'`,
         replace: `case when false then 'held'`,
       },
@@ -202,7 +202,7 @@ function addDue(`,
     says: 'everybody may probe at once',
     patches: [
       {
-        file: 'migrations/0005_settle.sql',
+        file: 'routines/breaker.sql',
         find: `   where s.name = sub and s.held_cause is not null and s.probe_at <= now;
   return found;`,
         replace: `   where s.name = sub and s.held_cause is not null;
@@ -256,7 +256,7 @@ function addDue(`,
     says: 'kinds are looked up before the head of the log',
     patches: [
       {
-        file: 'migrations/0004_claim.sql',
+        file: 'routines/read.sql',
         find: 'head := coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0);',
         replace: 'head := 9223372036854775806;',
       },
@@ -269,7 +269,7 @@ function addDue(`,
     says: 'a definition is raised without the locks of its lanes',
     patches: [
       {
-        file: 'migrations/0004_claim.sql',
+        file: 'routines/subscribe.sql',
         find: 'perform from outbox.lane l where l.subscription = sub order by l.lane for update;\n  end if;',
         replace: 'null;\n  end if;',
       },
@@ -282,7 +282,7 @@ function addDue(`,
     says: 'a raised policy forgets whom the old one held',
     patches: [
       {
-        file: 'migrations/0004_claim.sql',
+        file: 'routines/subscribe.sql',
         find: 'perform outbox.release_held(known, (select s from outbox.subscription s where s.name = sub));',
         replace: '',
       },

@@ -8,7 +8,7 @@ import * as stepping from '../../../packages/hermod/test/interleavings/cases/ste
 import type { Patch, Sabotage } from '../sabotage.ts'
 
 const step = (find: string, replace: string): Patch => ({
-  file: 'migrations/0003_sequence.sql',
+  file: 'routines/sequence.sql',
   find,
   replace,
 })
@@ -83,7 +83,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'an event takes its id before its transaction has an xid',
     patches: [
       {
-        file: 'migrations/0002_emit.sql',
+        file: 'routines/emit.sql',
         find: '  xid xid8 := pg_current_xact_id();   -- before the first id: a key may have to be waited for after it\n',
         replace: '',
       },
@@ -96,7 +96,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'an event takes its id before its transaction has an xid',
     patches: [
       {
-        file: 'migrations/0002_emit.sql',
+        file: 'routines/emit.sql',
         find: '  xid xid8 := pg_current_xact_id();   -- before the first id: a key may have to be waited for after it\n',
         replace: '',
       },
@@ -212,7 +212,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'outbox.lock does nothing',
     patches: [
       {
-        file: 'migrations/0002_emit.sql',
+        file: 'routines/emit.sql',
         find: 'perform pg_advisory_xact_lock(1212370244, h);',
         replace: 'null;',
       },
