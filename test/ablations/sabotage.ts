@@ -6,7 +6,7 @@ import type { Case } from '../support/case.ts'
 export type Patch = {
   /** From `packages/hermod/`: `routines/sequence.sql`, `src/flow/deliver.ts`. */
   readonly file: string
-  /** Must occur exactly once, so that an ablation cannot rot. Where a line breaks does not matter. */
+  /** Must occur exactly once, so that an ablation cannot rot. Where a line of SQL breaks does not matter. */
   readonly find: string
   readonly replace: string
 }
@@ -22,7 +22,7 @@ export type Sabotage = {
 }
 
 export function applyPatch(text: string, { file, find, replace }: Patch): string {
-  const parts = text.split(anyLayout(find))
+  const parts = text.split(file.endsWith('.sql') ? anyLayout(find) : find)
   if (parts.length === 2) return parts.join(replace)
   throw new Error(`${file}: the text to replace occurs ${parts.length - 1} times, must be exactly once:\n${find}`)
 }

@@ -29,7 +29,9 @@ interface Installed {
 
 /** The routines of this library, in order. */
 export function routines(): Routines {
-  const sql = routineNames.map((name) => readFileSync(new URL(`../routines/${name}.sql`, import.meta.url), 'utf8')).join('\n')
+  const sql = routineNames
+    .map((name) => readFileSync(new URL(`../routines/${name}.sql`, import.meta.url), 'utf8'))
+    .join('\n')
   return { sql, hash: createHash('sha256').update(sql).digest('hex'), version }
 }
 

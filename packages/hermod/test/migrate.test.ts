@@ -144,7 +144,9 @@ describe('routines', () => {
   it('once applied are not applied again', async () => {
     const db = await fresh()
     await migrate(db.pool)
-    const before = await db.query(`select xmin::text, oid::text from pg_proc where pronamespace = 'outbox'::regnamespace`)
+    const before = await db.query(
+      `select xmin::text, oid::text from pg_proc where pronamespace = 'outbox'::regnamespace`,
+    )
     expect(await migrate(db.pool)).toMatchObject({ applied: [], routines: version })
     expect(
       await db.query(`select xmin::text, oid::text from pg_proc where pronamespace = 'outbox'::regnamespace`),

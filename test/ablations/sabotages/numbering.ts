@@ -13,6 +13,8 @@ const step = (find: string, replace: string): Patch => ({
   replace,
 })
 
+const guard = (find: string): Patch => ({ file: 'routines/identity.sql', find, replace: 'if false then' })
+
 const tryLock = 'if not pg_try_advisory_xact_lock(4841297201) then'
 const takeSnapshot = 'cur := pg_current_snapshot();'
 const lateBranch = 'select b.* from outbox.event b where b.xid = any (late)'
@@ -184,7 +186,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'own-xid-unchecked',
     says: 'a step inside a transaction that has written',
-    patches: [step('if pg_current_xact_id_if_assigned() is not null then', 'if false then')],
+    patches: [guard('if pg_current_xact_id_if_assigned() is not null then')],
     caughtBy: stepping.stepInWriter,
     red: /instead of rejecting/,
   },
@@ -192,9 +194,8 @@ export const sabotages: readonly Sabotage[] = [
     name: 'cache-unchecked',
     says: 'ids handed out in blocks',
     patches: [
-      step(
+      guard(
         `if (select s.seqcache from pg_catalog.pg_sequence s where s.seqrelid = 'outbox.event_id'::regclass) <> 1 then`,
-        'if false then',
       ),
     ],
     caughtBy: stepping.sequenceCache,
