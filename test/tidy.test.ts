@@ -98,7 +98,7 @@ describe('SQL', () => {
   /** Each function of a file: its name, and what stands before its body. */
   function functionsOf({ text }: SourceFile): { name: string; head: string; standard: boolean }[] {
     const found = text.matchAll(
-      /^create (?:or replace )?function outbox\.(\w+)\(([^]*?)(\$\$|^return |^begin atomic$)/gm,
+      /^create (?:or replace )?function outbox\.(\w+)\(([\s\S]*?)(\$\$|^return |^begin atomic$)/gm,
     )
     return [...found].map(([, name = '', head = '', body]) => ({ name, head, standard: body !== '$$' }))
   }
