@@ -45,6 +45,7 @@ function digest(folder) {
   const inputs = [
     ...filesBelow(join(folder, 'src')),
     ...filesBelow(join(folder, 'migrations')),
+    ...filesBelow(join(folder, 'routines')),
     join(folder, 'tsconfig.json'),
     fileURLToPath(new URL('tsconfig.base.json', root)),
     fileURLToPath(new URL('package-lock.json', root)),

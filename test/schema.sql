@@ -261,6 +261,15 @@ create table outbox.replay (
   constraint replay_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE
 ) with (fillfactor=50);
 
+create table outbox.routine (
+  only_row boolean not null default true,
+  hash text not null,
+  version text not null,
+  applied_at timestamp with time zone not null default outbox.clock(),
+  constraint routine_pkey PRIMARY KEY (only_row),
+  constraint routine_only_row_check CHECK (only_row)
+);
+
 create table outbox.scheduled (
   due timestamp with time zone not null,
   event_id bigint not null,
@@ -429,43 +438,43 @@ function outbox.add_ahead(of_parent text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- c2d09e1849d7eea15b27dadea76d51a9
 
 function outbox.add_partition(parent text, from_value bigint, to_value bigint) → text
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 30bc386c04a524ce7fd989f3b80bc1d0
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a314914dfddc7f1e45366ef06c6a9fd4
 
 function outbox.apply_grants() → void
-  plpgsql volatile -- def2a82781ed570ecf154d4c731cf835
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- f156bbb8ea9311c508d6268141ec80b0
 
 function outbox.ask_journey(of_id bigint, want text) → outbox.journey
-  plpgsql volatile -- 76e2cb1763ca37d3f42ab594c14fbcef
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 21be16cbd8c9ff42f6190b4820a41627
 
 function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → void
-  plpgsql immutable parallel safe -- fe359c2b139866513fd887b472dd4ab7
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- b406676e1a3485ac3d51f86a37fba96c
 
 function outbox.assert_log_fits(accept_missing boolean, OUT orphans bigint) → bigint
-  plpgsql volatile -- 45590649d1121c7027396b9b3292cb87
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 947af0a1c4a92ddee0203bc2064743ce
 
 function outbox.assert_same_database(last outbox.step, system_identifier bigint, database oid, cur pg_snapshot) → void
-  plpgsql volatile -- abf78584d9593eca16790b5044401e9f
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 732b8a0cf0b0c2f2df51cab5575ac9e2
 
 function outbox.assert_sequencer() → void
-  plpgsql volatile -- 272fd23d497b4f6560600d98081621f8
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- bdb8a2bf563bba9e2c5cdd92254c4ed6
 
 function outbox.attempt_holder(of_name text, to_value bigint, days numeric) → text
-  plpgsql volatile -- 7e23f08f20ac1001e98e0954efb299de
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- f3e307b50d5318d460c2cdb10c1c927f
 
 function outbox.audit_policy(of_action text, of_subscription text, what text, rows bigint) → void
-  sql volatile -- 0e248a82dd600762cfbb55ea086f02f2
+  sql volatile -- 30aae3b24347d8237e9f7ca8047537c8
 
 function outbox.batch_end(s outbox.subscription, of_lane smallint, after bigint) → bigint
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- b7d7629def26301a4b911d8a53c15eb1
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a8ee683ba6eaaa7fe8c7ff694f63281b
 
 function outbox.begin_replay(of_journey bigint) → void
-  sql volatile -- 2ba08b73a8c9522bb2482637cadaadd4
+  sql volatile -- ceefaf7ce1189ec17459fd1b70ea9294
 
 function outbox.blocked_of(sub text, scan_max integer, OUT blocked bigint, OUT waiting bigint, OUT waiting_pending bigint, OUT estimated boolean) → record
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5235f3e3847e080cedc5c19e0ad28870
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7312cd480f0be9880cbfcc2a3f8daffe
 
 function outbox.capture() → trigger
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- 1852369193e5b3451212f56e7b589754
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- cc35b4c52c84544841b74dc2df9f1efe
 
 function outbox.capture_body(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 2930fbefa10813f93003228a4d1fbac3
@@ -474,94 +483,94 @@ function outbox.capture_key(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 85192238661f09538c3f1636bb395600
 
 function outbox.capture_row(o jsonb, event text, image jsonb, body jsonb) → void
-  plpgsql volatile -- 860db0552ab7838ac4d6d447d719440a
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 24a2fa9e84e91a4700c3aeac8958e1c8
 
 function outbox.capture_truncate() → trigger
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 63eda1dd9a2e8905bd6afb2603bcb2f6
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
 function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean)
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 198d8fd1fcad9371f3a48cfc4b26832d
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 80e86f08e556c6fba7ccba4bc360aa3a
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
 
 function outbox.copy_open(from_value bigint, to_value bigint, rows_max integer) → integer
-  plpgsql volatile -- 9b3ba90e530dfc376d4bab94265383bf
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 51ddfb6a3a5270c5b35d07fe3be07640
 
 function outbox.count_missing(is_full boolean, OUT missing bigint, OUT first_id bigint, OUT step_id bigint) → record
-  plpgsql stable -- eb679e9e08f84536257b5a1bdd28b33f
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 1569840212834df873d5cdba99a37b66
 
 function outbox.cursor_of(sub text, lane smallint, OUT fence bigint, OUT pos bigint, OUT delivered bigint) → record
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c880d03841ff95ff469d13f556eda342
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c880d03841ff95ff469d13f556eda342
 
 function outbox.dead_group(d outbox.delivery) → text
   sql immutable parallel safe -- 4ee1fd1bbb80f035c99e653e84f4e8c5
 
 function outbox.decide(sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text, OUT done bigint[], OUT superseded bigint[]) → record
-  plpgsql volatile -- b27ee1fcd87da4440fa4f0686107c2db
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- f15b2d09abb6c4a3ed31f776c3f19a13
 
 function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text) → void
-  plpgsql volatile -- f6c2c104ad67747aa245ce422a8b7e5a
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- f6c2c104ad67747aa245ce422a8b7e5a
 
 function outbox.drop_leaf(of_parent text, of_name text) → text
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 3ae05c7e560fbcd4dc4298098b9bb699
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 452b1e9a7ed18b492fc29252568ffa9d
 
 function outbox.emit(type text, aggregate_type text, aggregate_id text, payload json, headers json, not_before timestamp with time zone, key text, version integer) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- c79cb96ea243bf23c099a54ceecbb821
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 876a89ada962d9e2ec8cd79706cd119e
 
 function outbox.emit_keyed(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 5bf71715f7b42edb8dae72a32fa3e44d
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1f73d45c47fe7cc852dee00a0c48a5ce
 
 function outbox.emit_many(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 91345ae4ca7a734b88c574678e59d68a
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 8b7f9e5706f282b1cf469ef7750ac616
 
 function outbox.emit_one(type text, aggregate_type text, aggregate_id text, payload text, version smallint, headers text, not_before timestamp with time zone) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- d6f059d4da573e56b1ea65d7aa3811e8
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 776be31cec278bd63f891fe92e7aba08
 
 function outbox.empty_leaf(of_parent text, of_name text, days numeric) → text
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 28be380eef48ec6c81379ef47d7423a5
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- fc9712b9c304944ebbc66ae0c377f7f9
 
 function outbox.end_journey(of_id bigint, who text, to_state text, of_result jsonb, says text) → boolean
-  plpgsql volatile -- 8ff5c7e7dc45deeaf560e21f997010ae
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 62b503cf3a359c89ec35973f962c5da2
 
 function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer, attempts_max integer) → integer
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d114982a4a8aa5808d4b0f061cfafbda
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 251cf690a148a2e9fe32b4a4e698d9e6
 
 function outbox.enlist_again(sub text, rev integer, who text, of_journey bigint, of_lane smallint, of_fence bigint, from_pos bigint, to_pos bigint, positions bigint[], ids bigint[], hashes integer[], attempts_max integer) → boolean
-  plpgsql volatile -- b6fa9f0dd5b7dda639cff1232b4af3ec
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- fb764af5147ee9c03fc58428e8a07aa4
 
 function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- aa5341882684c7f25dbba6aab4763010
 
 function outbox.event_at(at_pos bigint, lane_count smallint) → bigint
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- d30492cf43cc9d2a06d7b5afe31c1807
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- d30492cf43cc9d2a06d7b5afe31c1807
 
 function outbox.event_holder(of_name text, from_value bigint, to_value bigint, seen pg_snapshot) → text
-  plpgsql volatile -- 83530bbbe770eb89b3517389c875f1d0
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 83530bbbe770eb89b3517389c875f1d0
 
 function outbox.event_problem(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → text
   sql immutable parallel safe -- 4a446457b51ae2286f3e14dc0e48b39f
 
 function outbox.fence_off(up_to bigint) → void
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 816960be05c936d00d690a2f4bf5de39
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 62e61239c02381b5f147f88f3cfb8679
 
 function outbox.file_scheduled(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, due timestamp with time zone) → integer
-  plpgsql volatile -- c3c70a9254bf2e487973c8c0037c230d
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- a6d29dc5d781a8e463ac269417e946fe
 
 function outbox.follower(d outbox.delivery, up_to bigint, OUT pos bigint, OUT event_id bigint) → record
-  sql stable -- d974f19709b62914e6fe021441c47d50
+  sql stable -- 3e8c9e60c2df2073cb4f5db35765fd00
 
 function outbox.followers(d outbox.delivery, up_to bigint, rows_max integer) → TABLE(pos bigint, event_id bigint)
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 75fb8af751e6e59c65663d865d3e5c05
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d970fccddc662a69ea2ece0b1a86814a
 
 function outbox.forget_cursors() → trigger
-  plpgsql volatile -- a570d17c5b4e6b48dbd5470960efeb9c
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- a570d17c5b4e6b48dbd5470960efeb9c
 
 function outbox.grant_role(prefix text, role text) → void
-  plpgsql volatile -- d30c86fe10d9bc6cc18adeb426eb102b
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 3cea581f82099e4873632219b61712cb
 
 function outbox.has_unseen(of_name text, seen pg_snapshot) → boolean
-  plpgsql volatile -- 6d54f589c2124735e4dd083ee9f1fc00
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- d0f6a8ccea913dfbb7e1a89e234cee05
 
 function outbox.hash(aggregate_type text, aggregate_id text) → integer
   sql immutable parallel safe -- a154c96d4714a1569d90d155932b6c43
@@ -570,49 +579,49 @@ function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp 
   sql stable parallel safe -- eecdfb8803f02fa3cd38df2df76468b2
 
 function outbox.heartbeat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], is_draining boolean, alive_ms integer) → TABLE(name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean, replay jsonb)
-  plpgsql volatile -- 7176968d52f5d74eb27276ca8d003aaf
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 50672104283123b435bc1fef7df875c4
 
 function outbox.held(sub text, who text, lanes smallint[], fences bigint[]) → TABLE(lane smallint, pos bigint)
-  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 4a544cac89520caf6d2dfedf4947790e
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 4a544cac89520caf6d2dfedf4947790e
 
 function outbox.highest_id() → bigint
-  sql stable -- 8974f47367847ccb930fd19393b26661
+  sql stable -- 7516f0c75bbbe7b4e7c17c42c7d94298
 
 function outbox.highest_pos() → bigint
-  sql stable -- a0321e6a43ed79288e37c94e48f17ee5
+  sql stable -- 0696d4e7aac87c6b2e45f4f5be3b07fa
 
 function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text) → timestamp with time zone
-  plpgsql volatile -- dca879c9b9d25c366e244ee39102a948
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- e55929b8215d85f8eb508a6f7a7c4cf2
 
 function outbox.holders() → text
-  sql stable -- 134c7949497b3470f7ebf267f16b7543
+  sql stable -- 7a28695cec9b639d0c92b8b387438233
 
 function outbox.identity(OUT system_identifier bigint, OUT database oid, OUT timeline integer) → record
-  plpgsql stable -- 24a139e3841bddde049c625cbaf577e9
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 24a139e3841bddde049c625cbaf577e9
 
 function outbox.interrupt(s outbox.subscription, d outbox.delivery) → boolean
-  plpgsql volatile -- cc7b2ccd7a2fbc744192ad26850fad7f
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- cc7b2ccd7a2fbc744192ad26850fad7f
 
 function outbox.keep_journey(of_id bigint, who text, lease_ms integer, of_phase text, more jsonb) → text
-  sql volatile -- cedc0333e94918f14ac7578f8d157cea
+  sql volatile -- 69163b7e4cc7c0c84b8a285a1265ab61
 
 function outbox.kept_range(OUT first_pos bigint, OUT last_pos bigint) → record
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- 9df96fb3c562096066f353c0ecb4cc64
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- 9df96fb3c562096066f353c0ecb4cc64
 
 function outbox.key_text(key jsonb, image jsonb) → text
   sql immutable parallel safe -- 5badc737980aacf21c05a4002f37eed9
 
 function outbox.kind_code(of_type text, of_aggregate_type text) → smallint
-  plpgsql volatile -- 1a239320048f3037d7ee6beff0e9af0a
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 056c6efc0864f116c536b0b37464b701
 
 function outbox.kinds(types text[], aggregates text[]) → smallint[]
   sql stable -- deccd1d006490cbc20752137eb763213
 
 function outbox.lacks_copy(from_value bigint, to_value bigint) → boolean
-  sql volatile -- 51e515401a97c3e812538e3722486b8b
+  sql volatile -- b6ac5dead4ebd5a5f073aee0a8d97053
 
 function outbox.lag_of(sub text, scan_max integer, OUT head bigint, OUT cursor_pos bigint, OUT delivered bigint, OUT past bigint, OUT processing bigint, OUT estimated boolean, OUT oldest_pos bigint) → record
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 95cfe032230961165ee4f9e428b04039
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- cd032ae28672497aceffca2fa6925b23
 
 function outbox.lane_of(hash integer, lanes smallint) → smallint
   sql immutable parallel safe -- 54078025fb6098daa1f8f85145a2477a
@@ -621,61 +630,61 @@ function outbox.last_id() → bigint
   sql volatile -- 64e37a90fd8a826d73745d9ff66101e0
 
 function outbox.last_value(parent text) → bigint
-  sql volatile -- 72c9e6aa694d63c730c33e7be03acea3
+  sql volatile -- 0c6c001e246df607dcf78b81de36db3d
 
 function outbox.leaf_range(of_parent text, of_name text, OUT from_value bigint, OUT to_value bigint) → record
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 48a28aeb2fb9a3c99be0c427b17b03ec
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 7a01a9450c17145ace547d91b4900dc7
 
 function outbox.leaf_rows(of_parent text, days numeric) → bigint
-  sql volatile -- c17b7da7a5b77a587d1b8577bcde7d4b
+  sql volatile -- 10fc90dee00167a54b176ca61e1bb2ba
 
 function outbox.leave(of_id text) → void
-  sql volatile -- 8b4c6ca85fb9d632a57f7aba0ad7b25b
+  sql volatile -- a8ee39981b78c70beb61fc9fed597d3c
 
 function outbox.leaves() → TABLE(parent text, name text, from_value bigint, to_value bigint, closed boolean, frozen boolean, archived_as text, emptied boolean)
-  sql volatile security definer set search_path=pg_catalog, pg_temp -- a3316690185131d611b60273d45bb9c1
+  sql volatile security definer set search_path=pg_catalog, pg_temp -- 4edd53a74e819fafbafcbd0b0483a272
 
 function outbox.listened(sub text, after bigint, up_to bigint) → TABLE(from_pos bigint, until bigint, types text[], aggregates text[], kinds smallint[])
-  sql stable -- 5ac006c8fdd16ce797244cb0c94e93e8
+  sql stable -- 078f067ca464854d7f28fcc1a4e07428
 
 function outbox.lock(aggregate_types text[], aggregate_ids text[]) → void
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- dab230993972ce4b56f81bf162fe26f7
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 83e873b89051276dcba74cbe69943f5e
 
 function outbox.lock_events() → void
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 555af7ba6e308828246d7523260e451d
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1643448e4969f7fefd5f4c377ef67c17
 
 function outbox.lock_leaf(of_name text) → boolean
-  sql volatile -- 62155c5ffd8dc77db52c59107199b2ea
+  sql volatile -- ced1c4b06fb0f6ac0d736b636df4ed9b
 
 function outbox.lock_steps() → void
-  plpgsql volatile -- ef8858e1dd9f9f2358c558733f5bb3f6
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- ef8858e1dd9f9f2358c558733f5bb3f6
 
 function outbox.log_at(of_pos bigint) → SETOF outbox.log
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- b90693f3a41560c0423627afd66c1e6f
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- b90693f3a41560c0423627afd66c1e6f
 
 function outbox.log_follower(of_name text, to_value bigint) → text
-  plpgsql volatile -- 429d754960af721630bbe49603e55b6d
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 429d754960af721630bbe49603e55b6d
 
 function outbox.log_holder(of_name text, to_value bigint, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 9c02f1ace805db46d3b57582316c32dc
 
 function outbox.log_lanes(s outbox.subscription, of_lane smallint, doc_hash integer) → smallint[]
-  sql stable -- 15cd071ca8fc8a6dce969d9b49f830cb
+  sql stable -- 6cd809c88c5499623b3cfb61082f49f5
 
 function outbox.log_of(of_event bigint, OUT pos bigint, OUT lane smallint, OUT hash integer) → record
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set enable_indexonlyscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9a37f613d331032c37e3449ce815d6dc
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set enable_indexonlyscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9a37f613d331032c37e3449ce815d6dc
 
 function outbox.log_reader(of_name text, to_value bigint) → text
-  plpgsql volatile -- 13d12364c1d2224174549edeaac97c6d
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 13d12364c1d2224174549edeaac97c6d
 
 function outbox.log_since() → timestamp with time zone
-  sql stable -- e79f2fd134e858f16b8c33c6faa99a60
+  sql stable -- b9d81ca653270a7fd81282517841a7bb
 
 function outbox.long_held(rels oid[]) → boolean
-  plpgsql volatile -- afbe8678fc268c56fcc7c5d925aadbe8
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- afbe8678fc268c56fcc7c5d925aadbe8
 
 function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) → text
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- 1fb6609f6022adf851c153d11d4119ad
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c9d6f0b82dc441e33ffe382b9a18e052
 
 function outbox.matches(patterns text[], type text) → boolean
   sql immutable parallel safe -- 29272b3959e556975cf59e2aed424fb8
@@ -687,210 +696,210 @@ function outbox.near_ids() → integer
   sql immutable parallel safe -- bd0d42f20a8f2c45b43536f18c6d2723
 
 function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) → bigint
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 85d481af7406236d5ded80f03ad183f4
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f2d41d7d1ae5d28527a461766ae9134b
 
 function outbox.newest(sub text, lanes smallint[], after bigint, up_to bigint, hashes integer[]) → TABLE(hash integer, pos bigint)
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c59e059c7024cb9f66ffb3818d80bf1d
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c59e059c7024cb9f66ffb3818d80bf1d
 
 function outbox.not_in_log(last outbox.step, fenced bigint) → TABLE(id bigint, not_before timestamp with time zone, type text, aggregate_type text, aggregate_id text, bytes integer, retired boolean)
-  sql stable -- 4ee7a808b7c83f047dac0aa0b05359ee
+  sql stable -- 5ff93293b1a9c24446e72f28226d99b4
 
 function outbox.not_superseded(sub text, positions bigint[], ids bigint[], hashes integer[], later bigint[], up_to bigint) → bigint[]
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=on set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a61f2182c5f741e71bdec96816f1a7a4
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=on set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d7bf4868b34c75fc8c030bfcf55fb15b
 
 function outbox.note_audited(step_id bigint) → void
-  sql volatile -- 73de4530cdd087020b132c012d4e04c5
+  sql volatile -- ae5e82f24866ec00157110147888b265
 
 function outbox.number_due(after_at timestamp with time zone, after_id bigint, now timestamp with time zone, piece integer, base bigint, lane_count smallint, OUT picked integer, OUT numbered integer, OUT last_at timestamp with time zone, OUT last_id bigint) → record
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b26000f1d2e715d56d0359da23c0065f
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 79d08c1c5f4910a4cb70a8cc5c4e5557
 
 function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
-  plpgsql volatile -- 2d4db8a1c1334905df7adc76a1dffe94
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- f42eeb02363a5fb66776bbd5efaa08d8
 
 function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, take smallint[], count_max integer, bytes_max bigint, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer, OUT taken outbox.packed[]) → record
-  plpgsql volatile -- ecedf7ce9d8a5981a0a14a918f04aa0d
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 4ed470c799bfe104dffd19b0dfa846f1
 
 function outbox.number_next(lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
-  plpgsql volatile -- 0e76aece91d3ebc3250b872e14cef590
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- f2a60e70cc446aecc5323048c30fd108
 
 function outbox.number_rest(last outbox.step, fenced bigint, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered bigint, OUT filed bigint, OUT retired bigint) → record
-  plpgsql volatile -- 17d2808019d2b943f77d4dfe20e3ddcd
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- b829ee861b2b0bdc2b1e82a2e810449d
 
 function outbox.old_pos(days numeric) → bigint
-  sql volatile -- 78ca3cbfb01ada6c1060341bbbcc600b
+  sql volatile -- da6131c98193e43a7aac2478f594e272
 
 function outbox.park(sub text, who text, handle text, lanes json) → SETOF smallint
-  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 2d61de50a92e1602c2ff05fbc60d50cd
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 3b4f34927dfd526e2857fea744f2ac4a
 
 function outbox.parked_in(sub text, of_lane smallint) → TABLE(handle text, "from" bigint, "to" bigint, delivered integer, superseded integer, since timestamp with time zone)
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 3caa785f0941dc7de2a4dbe7bb9b06c5
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 462ce212a82e54420cb17c0e0a2c908c
 
 function outbox.picked(positions bigint[], ids bigint[], hashes integer[], kept bigint[]) → TABLE(pos bigint, id bigint, hash integer)
-  sql stable set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off -- 626e0f4fc3885d0047863352333e8ffc
+  sql stable set search_path=pg_catalog, pg_temp set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off -- 7403df3f62d3237b339096d84a444e2a
 
 function outbox.probe(sub text, who text, call_ms integer) → boolean
-  plpgsql volatile -- c1bc3befef77a2fd1bb57f6f3351b3ff
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- c1bc3befef77a2fd1bb57f6f3351b3ff
 
 function outbox.prune(event_days numeric, delivery_days numeric, key_days numeric, rows_max integer) → TABLE(what text, rows bigint)
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a6f7d9505b9440696d1c2b10af908957
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1321688d9597bfca26951521a11300c3
 
 function outbox.prune_deliveries(days numeric, rows_max integer) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 4fbec8e1b932433e60df5bb93c7541f7
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- a3444c8664ede8c509b097ba281adeea
 
 function outbox.rate(of_parent text, last bigint) → numeric
-  plpgsql volatile -- 5927a68eb5c3cea447e0e155d289f039
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 76f04f9a888641bdfcc1ea513e61bd06
 
 function outbox.rates(since timestamp with time zone) → TABLE(subscription text, delivered bigint, failed bigint)
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
 
 function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[]) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 65eb0766d962cad666ce1702f739f202
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 96961143691b9507e04ac920fb15f33e
 
 function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, head text, payload text)
-  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a2c9f76ae36cbe2c867568138d368564
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- fc1c37ef505cdeb00e58edea96b05286
 
 function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  sql stable -- b2fba22269f8238c5c09b1beec6e3453
+  sql stable -- fd821ba7b4404217490f3dbd77df43e0
 
 function outbox.read_single(s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3928bab4f1e9684884f8a26c3b314963
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 73d2aca8d08334d1c8ad784f592a838f
 
 function outbox.reads_all(sub text, rev integer, lanes smallint[], known bigint) → boolean
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- 7ad42af768513d22cf1053ff2a2d7005
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- 9a51602c61b7be373674d1f40d0dfcf4
 
 function outbox.rebase(request text, who text, why text, wait_ms integer, accept_missing boolean) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 166b47aebe74127688afd380d8c1a4dd
 
 function outbox.record_attempt(sub text, of_lane smallint, from_pos bigint, to_pos bigint, number bigint, call json, delivered integer, superseded integer, failed integer, rows json, dry_run boolean) → void
-  plpgsql volatile -- b4cf6cfbf82657bc7148a9973c194cc2
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- cffc5ff32abdc64d85078251be202227
 
 function outbox.recover(sub text) → boolean
-  plpgsql volatile -- a04b8a7ce3f5c719c046ad31fc671048
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- d15a69d53308af4ef6eeae9fcd0f67f1
 
 function outbox.refuse_table(target regclass, truncate text, written text[]) → void
-  plpgsql volatile -- 6b7e9ed86ea040848b94e09c16ca5678
+  plpgsql volatile -- 1dc76ed4e146fb580d3f3d5c8d0ba297
 
 function outbox.refuse_watch(says text) → void
-  plpgsql volatile -- 7246a9a8fbb6b18cf80cd1a147ffd42a
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 7246a9a8fbb6b18cf80cd1a147ffd42a
 
 function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) → SETOF smallint
-  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off -- a233f2e29c84aec018b5310aa2d164b4
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- a233f2e29c84aec018b5310aa2d164b4
 
 function outbox.release_held(before outbox.subscription, after outbox.subscription) → void
-  plpgsql volatile -- 0b5211f02e2396ebf605645adb3146fe
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 44bf755d2a046e8a061d85ce0c86c29c
 
 function outbox.remember_identity() → text
-  sql volatile -- ebc13c28b505eb55869eaff201f52185
+  sql volatile -- 1d78511577397f879b864ff9799e59a7
 
 function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer) → SETOF smallint
-  sql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 442220fbbfd96f1454054cdc6abb4014
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 442220fbbfd96f1454054cdc6abb4014
 
 function outbox.replay_mark(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text) → text
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- 62c42a4d7429e34385bbf60b64684593
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- 9ebd90ba8ac1b364af2d0232cd2ef3d1
 
 function outbox.replay_of(sub text) → bigint
-  sql stable set enable_seqscan=off -- 779b3a6443db1a895572f263e76927f7
+  sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off -- 779b3a6443db1a895572f263e76927f7
 
 function outbox.replay_read(sub text, rev integer, who text, of_lane smallint, of_fence bigint, positions bigint[], ids bigint[], hashes integer[], sieved bigint, bytes_max bigint) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c7aee9993459554f8437ebe50f1a48f2
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d2f7294a1aa97fd02eae593987af6ede
 
 function outbox.replay_window(sub text, of_lane smallint, plan jsonb, after bigint, up_to bigint, rows_max integer, OUT through bigint, OUT matching integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 41f562b467763e759cd637b975ee508d
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 33da8382f070301828ca7b2e6782cc13
 
 function outbox.retention_report(days numeric) → TABLE(subscription text, first_pos bigint, since timestamp with time zone, held_leaves integer, held_bytes bigint, served_at timestamp with time zone, mode text)
-  sql volatile security definer set search_path=pg_catalog, pg_temp -- a82c59c12a2aec91b90ad6f6dd82e3d2
+  sql volatile security definer set search_path=pg_catalog, pg_temp -- 912c44feba7a51c9551da8c141dc88a6
 
 function outbox.rolled_back(request text, who text, why text) → jsonb
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 134457696a235229a7e93e948fd6f7ea
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- fffe6e161a9979a2dab15df6e5416dd8
 
 function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) → SETOF outbox.log
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7234ae265481ebaf7a4382a7e1d46e36
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 938937f60093b5b1c63ca6e2334b5e6f
 
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
-  plpgsql volatile -- 1eb7455b69310e33377d77bb12270246
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
 function outbox.sequence(piece integer, take smallint[], known bigint, count_max integer, bytes_max bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], taken outbox.packed[])
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 8d6a4f081c7c26d531071638a4492888
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 78f95060303c279c6431e4574c7473cd
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
-  sql stable set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
+  sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
 
 function outbox.session_headers() → jsonb
-  plpgsql stable -- 94b69d4b292bc1f8d73fddb4a4d7bb79
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 04f8c0b6f33892c428ba21e7fda6e4c9
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 2e028003ca90b43187a9a3a399a6251a
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 8a4740a8399570b910ee9f1b37cae3f8
 
 function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint) → void
-  plpgsql volatile -- fe875919402d68d3b70c435d45056ef9
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 2ec835bcf90687fa71d19f0ee0156865
 
 function outbox.settle_held(s outbox.subscription, of_lane smallint, r record, now timestamp with time zone) → void
-  plpgsql volatile -- 80fd1f584989124d1014e42c9b681ad1
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- ee7d120a1abaa1c0c9142002ffd9f04f
 
 function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint, batch json) → boolean
-  plpgsql volatile set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 6a0d5b339de32350a3ef4f213e7b6e80
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 0a8d53b68ea4a29a61c8ba3169da2e73
 
 function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamp with time zone) → void
-  plpgsql volatile -- a4229390f5b3a1bcbff4af287aae336c
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 029af4266ffd6d97dd41230bf2144410
 
 function outbox.settle_shadow(sub text, who text, batch json) → SETOF smallint
-  plpgsql volatile -- f05e021ed80d4c8cfde294a0f8b4e171
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 587abb4edddfc94402d15ce2d99802cb
 
 function outbox.shadow_of(sub text, lane smallint, OUT fence bigint, OUT pos bigint, OUT delivered bigint) → record
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c8b1cfc7f073f982dc29223176100867
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c8b1cfc7f073f982dc29223176100867
 
 function outbox.sieve(sub text, lanes smallint[], positions bigint[], ids bigint[], hashes integer[], after bigint, up_to bigint) → bigint[]
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f2f0cc5cc5f85eb440a6e1bc3a8179c1
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e5c93dd47b46b4fa340758b2be6abd47
 
 function outbox.start_epoch(epoch integer) → bigint
-  plpgsql volatile -- 49ad1409c105348637a61850f6dafc0d
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- f6cbf3631d1f5eee2d0ed0ef3e10f173
 
 function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint, of_hash integer, of_event bigint, of_type text, of_aggregate_type text, of_aggregate_id text, emitted_at timestamp with time zone) → TABLE(subscription text, lane smallint, state text, attempts integer, next_attempt_at timestamp with time zone, first_failed_at timestamp with time zone, updated_at timestamp with time zone, code text, blocked_by_pos bigint)
-  sql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set enable_hashjoin=off set enable_mergejoin=off set jit=off set max_parallel_workers_per_gather=0 -- 3ffbf2ccf6280a5f1797cce694091905
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set enable_hashjoin=off set enable_mergejoin=off set jit=off set max_parallel_workers_per_gather=0 -- 824607ad9dd1e54a167144f1cf1e480b
 
 function outbox.strays(OUT rows integer, OUT top bigint) → record
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 9f6522636faad0dae5aba2c715d6ab9d
 
 function outbox.subscribe(sub text, rev integer, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → void
-  plpgsql volatile -- fb246b5a1ddfef40381698ae9efb704c
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8b3f508a63180dc6fe3a0a222881f122
 
 function outbox.table_grants(role text, relation text) → text
-  sql immutable parallel safe -- 295e26a9a7658cd716a15af0008cc3e7
+  sql immutable parallel safe -- db2b9afbfa153bc1537afea1d226e8e6
 
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
-  plpgsql volatile -- bde605d50286a9905d90b1ce0e618dc6
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8d461cf378159e9914e8b7d1721bfaf9
 
 function outbox.turn(piece integer, who text, batch json, sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[], known bigint) → TABLE(part text, lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile -- 77bfbbf37d05691865110d993f060f19
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- ff71f043795b0607cdc434fe56e7a3a2
 
 function outbox.unkeep(of_id bigint) → void
-  sql volatile -- 469e7cdf804b0b6280cd8c672f378f81
+  sql volatile -- 291207efe2fe5b66ad7bed55c866a0e4
 
 function outbox.unnumbered(rows_max integer) → TABLE(type text, aggregate_type text, count bigint)
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 58ff51a95bff764d6d939ce94748e5ac
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9c3e718544efc9ac388fbdb4bed14fa4
 
 function outbox.unprobe(sub text, who text) → boolean
-  plpgsql volatile -- 4b3852e3f10f3fd30129fb4d1e4be851
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 4b3852e3f10f3fd30129fb4d1e4be851
 
 function outbox.unwatch(target text) → boolean
-  plpgsql volatile set lock_timeout=10s -- f9b2dfc7683e9f47bcae40a9bab025b7
+  plpgsql volatile set lock_timeout=10s -- 502cab93c90379fe17065cb3758baaa5
 
 function outbox.upkeep_turn(of_piece text, every_ms integer) → boolean
-  plpgsql volatile -- 95cc189b76bdeac49cea8ae8161b2838
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 95cc189b76bdeac49cea8ae8161b2838
 
 function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) → void
-  plpgsql volatile -- 909114eab6c88f6b68da282dafa53d58
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- f4d56dc627e1af316f3d1f9716e2f07a
 
 function outbox.walk_to_newest(d outbox.delivery, up_to bigint) → void
-  plpgsql volatile -- 5d3387f4f249169fcb0e6f590e66fe86
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- f22b5d66d9d16d67f62d681f1e9d0ccc
 
 function outbox.watch(target text, given jsonb, written text[]) → boolean
-  plpgsql volatile set lock_timeout=10s -- 84e145440aef54ae5bb275c55dcb4f13
+  plpgsql volatile set lock_timeout=10s -- c451ad5fac449dad676b691d2f1531be
 
 function outbox.watch_options(target regclass, given jsonb) → jsonb
-  plpgsql volatile -- c45c091046d3e74a647479decc4837db
+  plpgsql volatile -- 2f0111c108be44e27ce4209895822b96
 
 function outbox.whereabouts(of_id bigint, of_xid xid8, of_not_before timestamp with time zone, OUT stage text, OUT pos bigint, OUT lane smallint, OUT hash integer) → record
-  plpgsql stable set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 82d7966d19c0fee5843093f2ef6c831e
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 922beeb8b70488937f7bf898996221ca
 
 CREATE TRIGGER zz_forget_cursors AFTER DELETE ON outbox.subscription FOR EACH ROW EXECUTE FUNCTION outbox.forget_cursors();

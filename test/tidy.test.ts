@@ -88,6 +88,51 @@ describe('names and sizes', () => {
   })
 })
 
+describe('SQL', () => {
+  const sql = files.filter(({ path }) => /^packages\/[^/]+\/(migrations|routines)\/.*\.sql$/.test(path))
+  const ours = sql.filter(({ path }) => path.startsWith('packages/hermod/'))
+  const routines = ours.filter(({ path }) => path.includes('/routines/'))
+  /** They look up names of tables as their caller writes them, and run with the caller's rights. */
+  const callersPath = ['refuse_table', 'unwatch', 'watch', 'watch_options']
+
+  /** Each function of a file: its name, and what stands before its body. */
+  function functionsOf({ text }: SourceFile): { name: string; head: string; standard: boolean }[] {
+    const found = text.matchAll(
+      /^create (?:or replace )?function outbox\.(\w+)\(([\s\S]*?)(\$\$|^return |^begin atomic$)/gm,
+    )
+    return [...found].map(([, name = '', head = '', body]) => ({ name, head, standard: body !== '$$' }))
+  }
+
+  it('there is some to look at', () => {
+    expect(sql.length).toBeGreaterThan(routines.length)
+    expect(routines.flatMap(functionsOf).length).toBeGreaterThan(100)
+  })
+
+  it('no line is longer than 120 columns', () => {
+    const long = sql.flatMap((file) => matches(file, /^.{121,}$/u))
+    expect(long).toEqual([])
+  })
+
+  it('every function pins search_path, or has a body whose names were bound at its creation', () => {
+    const open = routines
+      .flatMap(functionsOf)
+      .filter(({ head, standard }) => !standard && !head.includes('set search_path'))
+    expect(open.map(({ name }) => name).sort()).toEqual(callersPath)
+  })
+
+  it('functions are created in routines, and can be created again', () => {
+    const anew = /^create (function|view|trigger)\b/
+    expect(routines.flatMap((file) => matches(file, anew))).toEqual([])
+    const elsewhere = ours.filter((file) => !routines.includes(file)).flatMap(functionsOf)
+    // Defaults of tables name the clock.
+    expect(elsewhere.map(({ name }) => name)).toEqual(['clock'])
+  })
+
+  it('every routine file starts with a comment', () => {
+    expect(routines.filter(({ text }) => !text.startsWith('-- ')).map(({ path }) => path)).toEqual([])
+  })
+})
+
 describe('arrows between the rooms of the engine', () => {
   const room = (name: string) => sources.filter(({ path }) => path.startsWith(`${engine}${name}/`))
 

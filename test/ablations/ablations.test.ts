@@ -51,8 +51,8 @@ describe('the text a sabotage replaces', () => {
 
 it('nothing that is packed mentions ablations or holds tests', () => {
   const { files: packed } = JSON.parse(readFileSync(join(engineRoot, 'package.json'), 'utf8'))
-  expect(packed).toEqual(['bin', 'dist', 'migrations'])
+  expect(packed).toEqual(['bin', 'dist', 'migrations', 'routines'])
   const word = /ablat|sabotag/i
-  const shipped = readTree().filter(({ path }) => /^packages\/[^/]+\/(src|migrations)\//.test(path))
+  const shipped = readTree().filter(({ path }) => /^packages\/[^/]+\/(src|migrations|routines)\//.test(path))
   expect(shipped.filter(({ text }) => word.test(text)).map(({ path }) => path)).toEqual([])
 })

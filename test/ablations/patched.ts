@@ -1,8 +1,7 @@
-// A copy of the engine with patches: patched SQL is migrated into a database of its own, patched
-// TypeScript is imported from a copy of the sources.
+// A copy of the engine with patches: patched routines are put over those of a database of its own,
+// patched TypeScript is imported from a copy of the sources.
 
-import { createHash } from 'node:crypto'
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { copyDatabase, type Env, engineRoot, loadEngine } from '../support/case.ts'
@@ -11,31 +10,20 @@ import { importsOf, readTree, rootPath, targetOf } from '../support/source-tree.
 import { applyPatch, type Sabotage } from './sabotage.ts'
 
 export async function patchedEnv(server: TestDatabase, sabotage: Sabotage): Promise<Env> {
-  const sql = sabotage.patches.some(({ file }) => file.startsWith('migrations/'))
   const code = sabotage.patches.some(({ file }) => file.startsWith('src/'))
-  // Without patched SQL the server's own database, migrated as it should be, is the template.
-  const db = await copyDatabase(server, sql ? 'template0' : server.name, { force: true })
-  if (sql) await migratePatched(db, sabotage)
+  const db = await copyDatabase(server, server.name, { force: true })
+  await patchRoutines(db, sabotage)
   const engine = await loadEngine(code ? await copySources(sabotage) : engineRoot)
   return { db, engine }
 }
 
-/** Recorded under the hash of the original, which the engine will compare. */
-async function migratePatched(db: TestDatabase, { patches }: Sabotage): Promise<void> {
-  const folder = join(engineRoot, 'migrations')
-  await db.query(`create schema outbox`)
-  await db.query(`create table outbox.migration (
-    version integer primary key, name text not null, hash text not null, applied_at timestamptz not null default now())`)
-  for (const name of (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort()) {
-    const text = await readFile(join(folder, name), 'utf8')
-    const mine = patches.filter(({ file }) => file === `migrations/${name}`)
-    await db.query(mine.reduce(applyPatch, text))
-    const hash = createHash('sha256').update(text).digest('hex')
-    await db.query('insert into outbox.migration (version, name, hash) values ($1, $2, $3)', [
-      Number(name.slice(0, 4)),
-      name.slice(0, -4),
-      hash,
-    ])
+/** Recorded is the hash of the originals, which the engine will compare. */
+async function patchRoutines(db: TestDatabase, { patches }: Sabotage): Promise<void> {
+  const sql = patches.filter(({ file }) => !file.startsWith('src/'))
+  for (const name of new Set(sql.map(({ file }) => file))) {
+    if (!name.startsWith('routines/')) throw new Error(`${name}: a patch is for routines/ or src/`)
+    const text = await readFile(join(engineRoot, name), 'utf8')
+    await db.query(sql.filter(({ file }) => file === name).reduce(applyPatch, text))
   }
 }
 
@@ -66,7 +54,7 @@ async function copySources({ name, patches }: Sabotage): Promise<string> {
     if (copied.has(path)) await writeFile(join(root, file), mine.reduce(applyPatch, text))
     else await symlink(join(rootPath, path), join(root, file))
   }
-  for (const name of ['migrations', 'package.json']) {
+  for (const name of ['migrations', 'routines', 'package.json']) {
     await symlink(join(engineRoot, name), join(root, name))
   }
   return root

@@ -4,9 +4,9 @@
 import type { Case } from '../support/case.ts'
 
 export type Patch = {
-  /** From `packages/hermod/`: `migrations/0003_sequence.sql`, `src/flow/deliver.ts`. */
+  /** From `packages/hermod/`: `routines/sequence.sql`, `src/flow/deliver.ts`. */
   readonly file: string
-  /** Must occur exactly once, so that an ablation cannot rot. */
+  /** Must occur exactly once, so that an ablation cannot rot. Where a line of SQL breaks does not matter. */
   readonly find: string
   readonly replace: string
 }
@@ -22,7 +22,12 @@ export type Sabotage = {
 }
 
 export function applyPatch(text: string, { file, find, replace }: Patch): string {
-  const parts = text.split(find)
+  const parts = text.split(file.endsWith('.sql') ? anyLayout(find) : find)
   if (parts.length === 2) return parts.join(replace)
   throw new Error(`${file}: the text to replace occurs ${parts.length - 1} times, must be exactly once:\n${find}`)
+}
+
+function anyLayout(text: string): RegExp {
+  const words = text.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  return new RegExp(words.join('\\s+'))
 }

@@ -5,19 +5,19 @@
 export const ablations = {
   // Transactions that were open at the last step are never looked at again: lost.
   'no-late-branch': {
-    file: 'migrations/0003_sequence.sql',
+    file: 'routines/sequence.sql',
     find: 'select b.* from outbox.event b where b.xid = any (late)',
     put: 'select b.* from outbox.event b where false',
   },
   // The cursor passes a failed event without a row: lost.
   'skip-failure': {
-    file: 'migrations/0005_settle.sql',
+    file: 'routines/settle.sql',
     find: 'perform outbox.settle_row(s, x.lane, r, x."to", now);',
     put: 'null;',
   },
   // Followers of a failed event are sent: order.
   'no-hold': {
-    file: 'migrations/0004_claim.sql',
+    file: 'routines/read.sql',
     find: "when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held'",
     put: "when false then 'held'",
   },

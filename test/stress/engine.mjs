@@ -8,11 +8,11 @@ import { ablations } from './ablations.mjs'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** The folder of the copy: `dist` and `migrations` as in the package. */
+/** The folder of the copy: `dist`, `migrations` and `routines` as in the package. */
 export function copyEngine(folder, { ablate: ablation, engine = join(root, 'packages/hermod') }) {
   const copy = join(folder, 'engine')
   mkdirSync(copy)
-  for (const part of ['dist', 'migrations', 'package.json']) {
+  for (const part of ['dist', 'migrations', 'routines', 'package.json']) {
     cpSync(join(engine, part), join(copy, part), { recursive: true })
   }
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'), 'junction')

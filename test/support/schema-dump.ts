@@ -1,5 +1,5 @@
 // A readable dump of the schema `outbox`, from the catalogues: what a database looks like after all
-// migrations. Bodies of functions are left to the migrations; their text is compared by hash.
+// migrations. Bodies of functions are left to the routines; their text is compared by hash.
 
 export type Asks = { query(sql: string): Promise<Record<string, unknown>[]> }
 

@@ -1,6 +1,6 @@
 -- The nouns. `event` and `log` are append-only; everything that changes is small.
 
--- Time in SQL is read through this function, so that tests can replace it.
+-- Named by defaults below, so it must be there before them; it is kept up to date by routines/clock.sql.
 create function outbox.clock() returns timestamptz language sql volatile parallel safe
 return clock_timestamp();
 
@@ -8,7 +8,8 @@ return clock_timestamp();
 create table outbox.setting (
   only_row   boolean  primary key default true check (only_row),
   lanes      smallint not null default 16 check (lanes between 1 and 256),
-  fenced_id  bigint   not null default 0,  -- event ids up to here were numbered by a rebase: never looked at by xid again
+  -- event ids up to here were numbered by a rebase: never looked at by xid again
+  fenced_id  bigint   not null default 0,
   covered    bigint   not null default 0   -- positions from the head up to here (not included) have a leaf of the log
 );
 insert into outbox.setting default values;
@@ -16,7 +17,8 @@ insert into outbox.setting default values;
 -- CACHE must stay 1: with more, ids are not in order of emission within an aggregate.
 create sequence outbox.event_id as bigint cache 1;
 
--- A transaction has its xid before it takes an id: defaults are evaluated in the order of columns. The numbering relies on it.
+-- A transaction has its xid before it takes an id: defaults are evaluated in the order of columns. The numbering relies
+-- on it.
 create table outbox.event (
   xid            xid8        not null default pg_current_xact_id(),  -- top-level transaction, also inside savepoints
   id             bigint      not null default nextval('outbox.event_id'),
@@ -33,12 +35,13 @@ create table outbox.event (
   primary key (id)
 ) partition by range (id);
 -- What an event must never be is refused by `outbox.assert_event` and its like in every function that inserts one, and
--- nobody else may insert. As CHECK constraints the same conditions are read from the catalogue by every statement, which
--- costs an emit a quarter of its time (docs/performance.md).
+-- nobody else may insert. As CHECK constraints the same conditions are read from the catalogue by every statement,
+-- which costs an emit a quarter of its time (docs/performance.md).
 create index event_xid on outbox.event (xid);
 create index event_scheduled on outbox.event (xid) where not_before is not null;
 
--- A small code for each pair (event type, aggregate type), so that filters read only the log. 0 = more than 32,767 pairs.
+-- A small code for each pair (event type, aggregate type), so that filters read only the log. 0 = more than 32,767
+-- pairs.
 create table outbox.kind (
   code           smallint not null,   -- 0 from the 32,768th pair on
   type           text not null,
@@ -46,8 +49,8 @@ create table outbox.kind (
   primary key (type, aggregate_type)
 );
 
--- The numbered log: 28 bytes of data a row. `bytes` is the payload's, so that a read knows where to stop before it looks
--- for events.
+-- The numbered log: 28 bytes of data a row. `bytes` is the payload's, so that a read knows where to stop before it
+-- looks for events.
 create table outbox.log (
   pos      bigint   not null,
   event_id bigint   not null,
@@ -81,6 +84,7 @@ create table outbox.step (
   system_identifier bigint
 );
 create index step_at on outbox.step (at);
+create index step_pos on outbox.step (pos, at);   -- the time index of the log, by position
 
 -- Events that may not be numbered yet.
 create table outbox.scheduled (
@@ -133,7 +137,8 @@ create table outbox.filter (
 );
 
 -- Lease, owner and fence; written at claim, renewal and release only. `parked`: the last call of this lane that its
--- destination took as a task: its handle, the range it covers, and the cursor it began at. Void once the cursor has moved.
+-- destination took as a task: its handle, the range it covers, and the cursor it began at. Void once the cursor has
+-- moved.
 create table outbox.lane (
   subscription text        not null references outbox.subscription on delete cascade,
   lane         smallint    not null,
@@ -156,16 +161,6 @@ create table outbox.cursor (
 );
 -- The cursor of a dry run: same shape, moves nothing else.
 create table outbox.shadow (like outbox.cursor including all);
-
--- What a foreign key would do, after those that are: lanes are locked by then, so no settle comes later.
-create function outbox.forget_cursors() returns trigger
-language plpgsql as $$
-begin
-  delete from outbox.cursor c where c.subscription = old.name;
-  delete from outbox.shadow c where c.subscription = old.name;
-  return null;
-end $$;
-create trigger zz_forget_cursors after delete on outbox.subscription for each row execute function outbox.forget_cursors();
 
 -- Exceptions of ordinary sinks; every event of ledger sinks.
 create table outbox.delivery (
@@ -194,7 +189,8 @@ create table outbox.delivery (
   primary key (subscription, lane, pos),
   check ((state in ('pending', 'retrying')) = (next_attempt_at is not null))
 );
-create index delivery_due       on outbox.delivery (subscription, lane, next_attempt_at) where next_attempt_at is not null;
+create index delivery_due       on outbox.delivery (subscription, lane, next_attempt_at)
+  where next_attempt_at is not null;
 create index delivery_aggregate on outbox.delivery (subscription, lane, hash) where state <> 'delivered';
 create index delivery_state     on outbox.delivery (subscription, state, updated_at);
 create index delivery_event     on outbox.delivery (event_id);
@@ -223,7 +219,9 @@ create table outbox.attempt (
   primary key (id)
 ) partition by range (id);
 create index attempt_range on outbox.attempt (subscription, lane, to_pos);
-create index attempt_started_at on outbox.attempt using brin (started_at) with (pages_per_range = 16, autosummarize = on);
+create index attempt_pos on outbox.attempt (subscription, pos) where pos is not null;   -- failures of one event
+create index attempt_started_at on outbox.attempt using brin (started_at)
+  with (pages_per_range = 16, autosummarize = on);
 
 create table outbox.worker (
   id            text        primary key,
@@ -253,6 +251,7 @@ create table outbox.audit (
   after        jsonb
 );
 create index audit_at on outbox.audit (at);
+create index audit_event on outbox.audit (event_id) where event_id is not null;
 
 -- The consumer's side: messages already handled.
 create table outbox.inbox (
@@ -263,38 +262,12 @@ create table outbox.inbox (
 );
 create index inbox_at on outbox.inbox (at);
 
--- Adds one leaf without waiting for open transactions: LIKE, CHECK, ATTACH (never PARTITION OF).
-create function outbox.add_partition(parent text, from_value bigint, to_value bigint) returns text
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare
-  leaf text := format('%s_%s', parent, lpad(from_value::text, 19, '0'));
-  part text := case parent when 'log' then 'pos' else 'id' end;
-begin
-  if parent not in ('event', 'log', 'attempt') or from_value >= to_value then
-    raise exception using errcode = 'HM001', message = format('HMD_OPTION_INVALID: no partition of %s from %s to %s', parent, from_value, to_value);
-  end if;
-  execute format('create table outbox.%I (like outbox.%I including all)', leaf, parent);
-  execute format('alter table outbox.%I add constraint %I check (%I >= %s and %I < %s)', leaf, leaf || '_range', part, from_value, part, to_value);
-  if parent = 'event' then
-    -- Append-only and read in order soon after: never worth an autovacuum before the leaf is closed.
-    execute format('alter table outbox.%I set (autovacuum_vacuum_insert_scale_factor = 0.5)', leaf);
-  end if;
-  execute format('alter table outbox.%I attach partition outbox.%I for values from (%s) to (%s)', parent, leaf, from_value, to_value);
-  execute format('alter table outbox.%I drop constraint %I', leaf, leaf || '_range');
-  return leaf;
-end $$;
+-- Events of one lane, packed as `outbox.read` packs them.
+create type outbox.packed as (lane smallint, through bigint, heads text, payloads text, kind_max smallint);
 
--- The leaves and their ranges, read from the catalogue. The bounds of a default leaf are null.
-create view outbox.partition as
-select parent.relname as parent, leaf.relname as name, leaf.oid as leaf,
-       (regexp_match(bound.says, 'FROM \(''?(-?\d+)''?\)'))[1]::bigint as from_value,
-       (regexp_match(bound.says, 'TO \(''?(-?\d+)''?\)'))[1]::bigint as to_value
-  from pg_catalog.pg_inherits i
-  join pg_catalog.pg_class parent on parent.oid = i.inhparent
-  join pg_catalog.pg_class leaf on leaf.oid = i.inhrelid
- cross join lateral pg_catalog.pg_get_expr(leaf.relpartbound, leaf.oid) as bound(says)
- where i.inhparent in ('outbox.event'::regclass, 'outbox.log'::regclass, 'outbox.attempt'::regclass)
-   and leaf.relkind = 'r';
+-- What came of one lane's batch.
+create type outbox.settlement as (lane smallint, fence bigint, "from" bigint, "to" bigint, sent integer,
+  delivered integer, superseded integer, failed integer, rows json, held json, done json);
 
 -- lz4 compresses payloads faster than pglz, where the server was built with it. Before the first leaf: leaves
 -- that exist already would not follow.
@@ -303,10 +276,12 @@ do $$ begin
 exception when feature_not_supported or invalid_parameter_value then null;
 end $$;
 
-select outbox.add_partition('event', 1, 1000001);
-select outbox.add_partition('log', 1, 1000001);
+-- The first leaves; later ones are added by `outbox.add_partition`, which waits for nobody.
+create table outbox.event_0000000000000000001 partition of outbox.event for values from (1) to (1000001)
+  with (autovacuum_vacuum_insert_scale_factor = 0.5);
+create table outbox.log_0000000000000000001 partition of outbox.log for values from (1) to (1000001);
 update outbox.setting set covered = 1000001;
-select outbox.add_partition('attempt', 1, 1000001);
+create table outbox.attempt_0000000000000000001 partition of outbox.attempt for values from (1) to (1000001);
 -- An insert by a producer never fails for want of a partition; the log's only writer makes its own.
 create table outbox.event_default partition of outbox.event default;
 create table outbox.attempt_default partition of outbox.attempt default;

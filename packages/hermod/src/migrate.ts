@@ -1,24 +1,26 @@
 /**
- * Brings the schema `outbox` up to date, and fixes the number of lanes. PostgreSQL 14 and a primary
- * are needed.
+ * Brings the schema `outbox` up to date: tables by numbered migrations, functions by routines, and fixes
+ * the number of lanes. PostgreSQL 14 and a primary are needed.
  */
 import { type Database, select } from './database.ts'
 import { HermodError } from './errors.ts'
 import { applyMigrations, assertApplied, type Migration, type NumberedSql, readMigrations } from './numbered-sql.ts'
+import { applyGrants, applyRoutines, assertRoutines, installedRoutines } from './routines.ts'
+import { version } from './version.ts'
 
 export type { Migration } from './numbered-sql.ts'
 
 const FOLDER = new URL('../migrations/', import.meta.url)
 const MIN_SERVER_VERSION = 140_000
-const GRANTS_SINCE = 8
 
 const OURS: NumberedSql = {
   folder: FOLDER,
   schema: 'outbox',
   lock: 4841297200,
-  // New functions are executable by everybody until this.
-  after: async (client, { version }) => {
-    if (version >= GRANTS_SINCE) await client.query('select outbox.apply_grants()')
+  after: async (client, applied) => {
+    if (await applyRoutines(client)) return ['routines']
+    if (applied.length > 0) await applyGrants(client)
+    return []
   },
 }
 
@@ -28,8 +30,11 @@ export interface MigrateOptions {
 }
 
 export interface MigrateResult {
+  /** Names of migrations, and `routines`. */
   readonly applied: readonly string[]
   readonly version: number
+  /** Version of the library whose routines are installed; those of a newer one are left as they are. */
+  readonly routines: string
 }
 
 /** The migrations of this library, in order. */
@@ -42,12 +47,14 @@ export async function migrate(db: Database, options: MigrateOptions = {}): Promi
   await refuseServer(db)
   const applied = await applyMigrations(db, OURS)
   await fixLanes(db, options.lanes)
-  return { applied, version: migrations().at(-1)?.version ?? 0 }
+  const routines = (await installedRoutines(db))?.version ?? version
+  return { applied, version: migrations().at(-1)?.version ?? 0, routines }
 }
 
-/** Refuses a schema that is older or newer than this library, without changing anything. */
-export function assertMigrated(db: Database): Promise<void> {
-  return assertApplied(db, OURS)
+/** Refuses a schema that is older or newer than this library, without changing anything; newer routines are well. */
+export async function assertMigrated(db: Database): Promise<void> {
+  await assertApplied(db, OURS)
+  await assertRoutines(db)
 }
 
 /** Before anything is changed. */

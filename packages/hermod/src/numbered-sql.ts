@@ -1,7 +1,7 @@
 /**
- * Brings a schema up to date from a folder of plain numbered SQL, one transaction each. Any number
- * of processes may start at once; a schema newer than the folder is refused. The server's own
- * migrations run through it too.
+ * Brings a schema up to date from a folder of plain numbered SQL, in one transaction. Any number of
+ * processes may start at once; a schema newer than the folder is refused. The server's own migrations
+ * run through it too.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -22,8 +22,8 @@ export interface NumberedSql {
   readonly schema: string
   /** Advisory lock that makes processes wait for each other. */
   readonly lock: number
-  /** In the transaction of each migration, after its SQL. */
-  readonly after?: (client: PoolClient, migration: Migration) => Promise<void>
+  /** In the same transaction, after the migrations, also where none was missing; names of what it applied. */
+  readonly after?: (client: PoolClient, applied: readonly string[]) => Promise<readonly string[]>
 }
 
 /** The migrations of a folder, in order. */
@@ -37,13 +37,17 @@ export function readMigrations(folder: URL): Migration[] {
 }
 
 /** Names of what was applied; nothing when the schema was up to date. */
-export async function applyMigrations(db: Database, source: NumberedSql): Promise<string[]> {
-  const known = readMigrations(source.folder)
-  const applied: string[] = []
-  for (const migration of known) {
-    if (await apply(db, source, migration, known)) applied.push(migration.name)
-  }
-  return applied
+export async function applyMigrations(db: Database, { folder, schema, lock, after }: NumberedSql): Promise<string[]> {
+  const known = readMigrations(folder)
+  return transaction(db, async (client) => {
+    await begin(client, schema, lock)
+    const rows = await installed(client, schema)
+    refuseForeign(rows, known)
+    const missing = known.filter(({ version }) => !rows.some((row) => Number(row.version) === version))
+    for (const migration of missing) await apply(client, schema, migration)
+    const applied = missing.map(({ name }) => name)
+    return [...applied, ...((await after?.(client, applied)) ?? [])]
+  })
 }
 
 /** Refuses a schema that is older or newer than the folder, without changing anything. */
@@ -61,32 +65,23 @@ export async function assertApplied(
   }
 }
 
-/** The version row first: whoever comes second waits for the lock, then finds it. */
-async function apply(
-  db: Database,
-  { schema, lock, after }: NumberedSql,
-  migration: Migration,
-  known: readonly Migration[],
-): Promise<boolean> {
-  return transaction(db, async (client) => {
-    await client.query(`set local lock_timeout = '60s'`)
-    await client.query(`select pg_advisory_xact_lock(${lock})`)
-    await client.query(`set local client_min_messages = warning`)
-    await client.query(`create schema if not exists ${schema}`)
-    await client.query(`create table if not exists ${schema}.migration (
-      version integer primary key, name text not null, hash text not null, applied_at timestamptz not null default now())`)
-    const rows = await installed(client, schema)
-    refuseForeign(rows, known)
-    if (rows.some((row) => Number(row.version) === migration.version)) return false
-    await select(client, `insert into ${schema}.migration (version, name, hash) values ($1, $2, $3)`, [
-      migration.version,
-      migration.name,
-      migration.hash,
-    ])
-    await client.query(migration.sql)
-    await after?.(client, migration)
-    return true
-  })
+/** Whoever comes second waits for the lock, then finds what the first applied. */
+async function begin(client: PoolClient, schema: string, lock: number): Promise<void> {
+  await client.query(`set local lock_timeout = '60s'`)
+  await client.query(`select pg_advisory_xact_lock(${lock})`)
+  await client.query(`set local client_min_messages = warning`)
+  await client.query(`create schema if not exists ${schema}`)
+  await client.query(`create table if not exists ${schema}.migration (
+    version integer primary key, name text not null, hash text not null, applied_at timestamptz not null default now())`)
+}
+
+async function apply(client: PoolClient, schema: string, { version, name, hash, sql }: Migration): Promise<void> {
+  await select(client, `insert into ${schema}.migration (version, name, hash) values ($1, $2, $3)`, [
+    version,
+    name,
+    hash,
+  ])
+  await client.query(sql)
 }
 
 function installed(client: PoolClient | Database, schema: string) {

@@ -2,16 +2,20 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { copyDatabase, engineRoot } from '../../../test/support/case.ts'
 import { type TestDatabase, useDatabase } from '../../../test/support/database.ts'
 import { migrate } from '../src/index.ts'
 import { assertMigrated, migrations } from '../src/migrate.ts'
+import { isNewer, routineNames } from '../src/routines.ts'
+import { version } from '../src/version.ts'
 
 const server = useDatabase({ ownCluster: true, empty: true, settings: { max_connections: '60' } })
 const fresh = () => copyDatabase(server, 'template0')
 const names = migrations().map(({ name }) => name)
+const everything = [...names, 'routines']
 
 async function installed(db: TestDatabase): Promise<string[]> {
   const rows = await db.query('select name from outbox.migration order by version')
@@ -27,7 +31,7 @@ describe('at once', () => {
         return migrate(pool).finally(() => pool.end())
       }),
     )
-    expect(results.flatMap(({ applied }) => applied).sort()).toEqual(names)
+    expect(results.flatMap(({ applied }) => applied).sort()).toEqual(everything)
     expect(await installed(db)).toEqual(names)
     await assertMigrated(db.pool)
   })
@@ -38,7 +42,7 @@ describe('at once', () => {
     expect(ends.map(({ code, errors }) => (code === 0 ? 'well' : errors))).toEqual(
       Array.from({ length: 3 }, () => 'well'),
     )
-    expect(ends.flatMap(({ applied }) => applied).sort()).toEqual(await installed(db))
+    expect(ends.flatMap(({ applied }) => applied).sort()).toEqual([...(await installed(db)), 'routines'])
   })
 })
 
@@ -112,8 +116,8 @@ describe('refusals', () => {
 
 it('an interrupted migration leaves nothing half done', async () => {
   const db = await fresh()
-  // Cut after the third migration began: its function is there only if it was applied.
-  await db.query(`create schema outbox; create schema outbox_trap`)
+  // Cut among the routines: the tables of all migrations are made by then.
+  await db.query(`create schema outbox_trap`)
   await db.query(`create function outbox_trap.cut() returns event_trigger language plpgsql as $$
     begin
       if exists (select from pg_event_trigger_ddl_commands() where object_identity like 'outbox.number_next%') then
@@ -122,10 +126,72 @@ it('an interrupted migration leaves nothing half done', async () => {
     end $$;
     create event trigger cut on ddl_command_end execute function outbox_trap.cut()`)
   await expect(migrate(db.pool)).rejects.toThrow()
-  expect(await installed(db)).toEqual(names.slice(0, 2))
-  const sql = `select count(*)::int as n from pg_proc where pronamespace = 'outbox'::regnamespace and proname = $1`
-  expect(await db.query(sql, ['identity'])).toEqual([{ n: 0 }])
+  expect(await db.query(`select from pg_namespace where nspname = 'outbox'`)).toEqual([])
   await db.query('drop event trigger cut')
-  expect((await migrate(db.pool)).applied).toEqual(names.slice(2))
+  expect((await migrate(db.pool)).applied).toEqual(everything)
   await assertMigrated(db.pool)
+})
+
+describe('routines', () => {
+  const bodyOf = async (db: TestDatabase) => {
+    const [row] = await db.query(`select p.prosrc from pg_proc p where p.oid = 'outbox.forget_cursors'::regproc`)
+    return row?.prosrc
+  }
+  const isOpen = (db: TestDatabase) =>
+    db.query(`select has_function_privilege('public', p.oid, 'execute') as open from pg_proc p
+      where p.oid = 'outbox.forget_cursors'::regproc`)
+
+  it('once applied are not applied again', async () => {
+    const db = await fresh()
+    await migrate(db.pool)
+    const before = await db.query(
+      `select xmin::text, oid::text from pg_proc where pronamespace = 'outbox'::regnamespace`,
+    )
+    expect(await migrate(db.pool)).toMatchObject({ applied: [], routines: version })
+    expect(
+      await db.query(`select xmin::text, oid::text from pg_proc where pronamespace = 'outbox'::regnamespace`),
+    ).toEqual(before)
+  })
+
+  it('of an older version, or with another text, are replaced as a whole, and closed to PUBLIC', async () => {
+    const db = await fresh()
+    await migrate(db.pool)
+    const body = await bodyOf(db)
+    await db.query(`create or replace function outbox.forget_cursors() returns trigger language plpgsql
+      as 'begin return null; end'; grant execute on function outbox.forget_cursors to public`)
+    await db.query(`update outbox.routine set hash = 'other', version = '0.0.9'`)
+    await expect(assertMigrated(db.pool)).rejects.toMatchObject({ code: 'HMD_MIGRATION_NEEDED' })
+    expect((await migrate(db.pool)).applied).toEqual(['routines'])
+    expect(await bodyOf(db)).toBe(body)
+    expect(await isOpen(db)).toEqual([{ open: false }])
+    await assertMigrated(db.pool)
+  })
+
+  it('of a newer version stay, and are good enough', async () => {
+    const db = await fresh()
+    await migrate(db.pool)
+    await db.query(`update outbox.routine set hash = 'newer', version = '99.0.0'`)
+    expect(await migrate(db.pool)).toMatchObject({ applied: [], routines: '99.0.0' })
+    expect(await db.query('select hash from outbox.routine')).toEqual([{ hash: 'newer' }])
+    await assertMigrated(db.pool)
+  })
+
+  it('that are missing are needed', async () => {
+    const db = await fresh()
+    await migrate(db.pool)
+    await db.query('delete from outbox.routine')
+    await expect(assertMigrated(db.pool)).rejects.toMatchObject({ code: 'HMD_MIGRATION_NEEDED' })
+  })
+
+  it('versions are compared as semantic versions are', () => {
+    const order = ['0.1.0', '0.9.1', '0.10.0', '1.0.0-beta.2', '1.0.0-beta.10', '1.0.0', '1.0.1']
+    for (const [index, one] of order.entries()) {
+      for (const [other, than] of order.entries()) expect(isNewer(one, than), `${one} ${than}`).toBe(index > other)
+    }
+  })
+
+  it('are all in the list of their order', () => {
+    const files = readdirSync(new URL('../routines/', import.meta.url)).map((name) => name.replace('.sql', ''))
+    expect([...routineNames].sort()).toEqual(files.sort())
+  })
 })

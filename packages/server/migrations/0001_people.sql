@@ -53,9 +53,11 @@ create function hermod.check_primary() returns trigger language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare wrong bigint;
 begin
-  for wrong in select distinct p from unnest(array[new.person_id, case when tg_op = 'UPDATE' then old.person_id end]) p where p is not null
+  for wrong in select distinct p from unnest(array[new.person_id, case when tg_op = 'UPDATE' then old.person_id end]) p
+    where p is not null
   loop
-    if (select bool_or(deleted_at is null) and not bool_or(is_primary) from hermod.person_identity where person_id = wrong) then
+    if (select bool_or(deleted_at is null) and not bool_or(is_primary) from hermod.person_identity
+        where person_id = wrong) then
       raise exception 'person % has identities but no primary one', wrong
         using errcode = 'check_violation', constraint = 'person_identity_primary';
     end if;

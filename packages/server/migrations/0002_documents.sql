@@ -94,11 +94,13 @@ select d.*, c.display_name as created_by_name, m.display_name as modified_by_nam
   join hermod.person c on c.id = d.created_by
   left join hermod.person m on m.id = d.last_modified_by_person_id
   cross join lateral (
-    select coalesce(jsonb_agg(jsonb_build_object('relation', r.relation, 'id', r.person_id::text, 'displayName', n.display_name)
+    select coalesce(jsonb_agg(jsonb_build_object(
+             'relation', r.relation, 'id', r.person_id::text, 'displayName', n.display_name)
              order by r.relation, r.place), '[]') as people
       from hermod.document_person r join hermod.person n on n.id = r.person_id where r.document_id = d.id) p
   cross join lateral (
-    select coalesce(jsonb_agg(jsonb_build_object('personId', v.person_id::text, 'decision', v.decision, 'comment', v.comment,
+    select coalesce(jsonb_agg(jsonb_build_object(
+             'personId', v.person_id::text, 'decision', v.decision, 'comment', v.comment,
              'decidedAt', v.decided_at) order by v.decided_at, v.person_id), '[]') as approvals
       from hermod.approval v where v.document_id = d.id) a;
 
@@ -122,7 +124,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   with recursive chain as (
     select p.id, p.merged_into, 1 as steps from hermod.person p where p.id = wanted
     union all
-    select p.id, p.merged_into, c.steps + 1 from chain c join hermod.person p on p.id = c.merged_into where c.steps < 100)
+    select p.id, p.merged_into, c.steps + 1 from chain c join hermod.person p on p.id = c.merged_into
+      where c.steps < 100)
   select id from chain order by steps desc limit 1
 $$;
 

@@ -21,7 +21,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'settle ignores owner and fence',
     patches: [
       {
-        file: 'migrations/0005_settle.sql',
+        file: 'routines/settle.sql',
         find: `b.lane and l.owner = who and l.fence = b.fence
      cross join lateral (select n.fence, n.pos, n.delivered from outbox.cursor n`,
         replace: `b.lane
@@ -108,7 +108,7 @@ function addDue(`,
     says: 'followers of a retrying head are sent',
     patches: [
       {
-        file: 'migrations/0004_claim.sql',
+        file: 'routines/read.sql',
         find: `case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held'`,
         replace: `case when false then 'held'`,
       },
@@ -160,7 +160,7 @@ function addDue(`,
     says: 'everybody may probe at once',
     patches: [
       {
-        file: 'migrations/0005_settle.sql',
+        file: 'routines/breaker.sql',
         find: `   where s.name = sub and s.held_cause is not null and s.probe_at <= now;
   return found;`,
         replace: `   where s.name = sub and s.held_cause is not null;
@@ -213,7 +213,7 @@ function addDue(`,
     says: 'kinds are looked up before the head of the log',
     patches: [
       {
-        file: 'migrations/0004_claim.sql',
+        file: 'routines/read.sql',
         find: 'head := coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0);',
         replace: 'head := 9223372036854775806;',
       },
@@ -226,7 +226,7 @@ function addDue(`,
     says: 'a definition is raised without the locks of its lanes',
     patches: [
       {
-        file: 'migrations/0004_claim.sql',
+        file: 'routines/subscribe.sql',
         find: 'perform from outbox.lane l where l.subscription = sub order by l.lane for update;\n  end if;',
         replace: 'null;\n  end if;',
       },
@@ -239,7 +239,7 @@ function addDue(`,
     says: 'a raised policy forgets whom the old one held',
     patches: [
       {
-        file: 'migrations/0004_claim.sql',
+        file: 'routines/subscribe.sql',
         find: 'perform outbox.release_held(known, (select s from outbox.subscription s where s.name = sub));',
         replace: '',
       },

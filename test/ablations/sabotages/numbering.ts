@@ -8,10 +8,12 @@ import * as stepping from '../../../packages/hermod/test/interleavings/cases/ste
 import type { Patch, Sabotage } from '../sabotage.ts'
 
 const step = (find: string, replace: string): Patch => ({
-  file: 'migrations/0003_sequence.sql',
+  file: 'routines/sequence.sql',
   find,
   replace,
 })
+
+const guard = (find: string): Patch => ({ file: 'routines/identity.sql', find, replace: 'if false then' })
 
 const tryLock = 'if not pg_try_advisory_xact_lock(4841297201) then'
 const takeSnapshot = 'cur := pg_current_snapshot();'
@@ -83,7 +85,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'an event takes its id before its transaction has an xid',
     patches: [
       {
-        file: 'migrations/0002_emit.sql',
+        file: 'routines/emit.sql',
         find: '  xid xid8 := pg_current_xact_id();   -- before the first id: a key may have to be waited for after it\n',
         replace: '',
       },
@@ -96,7 +98,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'an event takes its id before its transaction has an xid',
     patches: [
       {
-        file: 'migrations/0002_emit.sql',
+        file: 'routines/emit.sql',
         find: '  xid xid8 := pg_current_xact_id();   -- before the first id: a key may have to be waited for after it\n',
         replace: '',
       },
@@ -184,7 +186,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'own-xid-unchecked',
     says: 'a step inside a transaction that has written',
-    patches: [step('if pg_current_xact_id_if_assigned() is not null then', 'if false then')],
+    patches: [guard('if pg_current_xact_id_if_assigned() is not null then')],
     caughtBy: stepping.stepInWriter,
     red: /instead of rejecting/,
   },
@@ -192,9 +194,8 @@ export const sabotages: readonly Sabotage[] = [
     name: 'cache-unchecked',
     says: 'ids handed out in blocks',
     patches: [
-      step(
+      guard(
         `if (select s.seqcache from pg_catalog.pg_sequence s where s.seqrelid = 'outbox.event_id'::regclass) <> 1 then`,
-        'if false then',
       ),
     ],
     caughtBy: stepping.sequenceCache,
@@ -212,7 +213,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'outbox.lock does nothing',
     patches: [
       {
-        file: 'migrations/0002_emit.sql',
+        file: 'routines/emit.sql',
         find: 'perform pg_advisory_xact_lock(1212370244, h);',
         replace: 'null;',
       },

@@ -9,7 +9,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'a handle holds although its lane was taken back since',
     patches: [
       {
-        file: 'migrations/0004_claim.sql',
+        file: 'routines/park.sql',
         find: `     and c.pos = p."from" and c.fence = p.fence\n`,
         replace: `     and c.pos = p."from"\n`,
       },

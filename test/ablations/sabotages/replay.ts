@@ -10,7 +10,7 @@ import {
 } from '../../../packages/hermod/test/interleavings/cases/replay.ts'
 import type { Sabotage } from '../sabotage.ts'
 
-const file = 'migrations/0015_replay.sql'
+const file = 'routines/replay.sql'
 
 export const sabotages: readonly Sabotage[] = [
   {

@@ -10,7 +10,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'a step does not compare the system identifier and the database with those of the last',
     patches: [
       {
-        file: 'migrations/0003_sequence.sql',
+        file: 'routines/identity.sql',
         find: 'elsif last.system_identifier <> system_identifier or last.database <> database then',
         replace: 'elsif false then',
       },
@@ -23,7 +23,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'rebase leaves restored rows to be found by their old transaction ids',
     patches: [
       {
-        file: 'migrations/0007_rebase.sql',
+        file: 'routines/rebase.sql',
         find: 'update outbox.setting set fenced_id = up_to;',
         replace: '',
       },

@@ -4,7 +4,7 @@ import { bornExpired, idTakenLongAgo, slowCursor } from '../../../packages/hermo
 import { openProducer } from '../../../packages/hermod/test/upkeep/cases/partitions.ts'
 import type { Sabotage } from '../sabotage.ts'
 
-const file = 'migrations/0012_retention.sql'
+const file = 'routines/retention.sql'
 
 export const sabotages: readonly Sabotage[] = [
   {

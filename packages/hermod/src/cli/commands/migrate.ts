@@ -5,6 +5,8 @@
 import { type Database, select } from '../../database.ts'
 import { type Migration, migrate, migrations } from '../../migrate.ts'
 import { applyMigrations, type NumberedSql, readMigrations } from '../../numbered-sql.ts'
+import { installedRoutines, isCurrent, routines } from '../../routines.ts'
+import { version } from '../../version.ts'
 import { type Command, type Context, flagOf, numberOf, textOf, usage } from '../command.ts'
 import { withDatabase } from '../connect.ts'
 import { serverPart } from '../server-part.ts'
@@ -47,6 +49,9 @@ async function apply(db: Database, context: Context): Promise<number> {
   else for (const name of applied) terminal.data(name)
   const done = applied.length === 0 ? 'Nothing to do' : `${applied.length} applied`
   terminal.say(`${done}: the schema is at version ${result.version}.`)
+  if (result.routines !== version) {
+    terminal.say(`The routines are those of ${result.routines}, newer than this ${version}; they stay.`)
+  }
   return 0
 }
 
@@ -65,10 +70,13 @@ async function printSql(context: Context): Promise<number> {
   return 0
 }
 
-interface Known extends Migration {
+interface Known {
   readonly schema: string
   /** As it is printed: the engine's plainly, the server's behind its schema. */
   readonly label: string
+  readonly sql: string
+  /** Of a migration; the engine's routines have none. */
+  readonly version?: number
 }
 
 /** Where the server is installed, its tables are migrated by the same command. */
@@ -78,11 +86,26 @@ async function serverSchemas(): Promise<readonly NumberedSql[]> {
 
 /** Everything there is, the engine's first. */
 async function known(): Promise<Known[]> {
-  const mine = migrations().map((each) => ({ ...each, schema: 'outbox', label: each.name }))
+  const mine = migrations().map((each) => migrationPart('outbox', each.name, each))
   const more = (await serverSchemas()).flatMap(({ folder, schema }) =>
-    readMigrations(folder).map((each) => ({ ...each, schema, label: `${schema}/${each.name}` })),
+    readMigrations(folder).map((each) => migrationPart(schema, `${schema}/${each.name}`, each)),
   )
-  return [...mine, ...more]
+  return [...mine, routinesPart(), ...more]
+}
+
+function migrationPart(schema: string, label: string, { version, name, hash, sql }: Migration): Known {
+  const begin = `create schema if not exists ${schema};
+create table if not exists ${schema}.migration (
+  version integer primary key, name text not null, hash text not null, applied_at timestamptz not null default now());
+insert into ${schema}.migration (version, name, hash) values (${version}, '${name}', '${hash}');`
+  return { schema, label, version, sql: `${begin}\n${sql.trimEnd()}` }
+}
+
+function routinesPart(): Known {
+  const { sql, hash, version } = routines()
+  const end = `insert into outbox.routine (hash, version) values ('${hash}', '${version}')
+on conflict (only_row) do update set hash = excluded.hash, version = excluded.version, applied_at = default;`
+  return { schema: 'outbox', label: 'routines', sql: `${sql.trimEnd()}\n${end}` }
 }
 
 async function missingIn(db: Database): Promise<Known[]> {
@@ -94,19 +117,11 @@ async function missingIn(db: Database): Promise<Known[]> {
     const rows = found?.name ? await select(db, `select version::text from ${table}`) : []
     for (const { version } of rows) done.add(`${schema} ${version}`)
   }
+  if (isCurrent(await installedRoutines(db), routines())) done.add('outbox undefined')
   return all.filter(({ schema, version }) => !done.has(`${schema} ${version}`))
 }
 
-/** What migrate() does, in one transaction a migration. */
-function asSql({ schema, label, version, name, hash, sql }: Known): string {
-  return `-- ${label}
-begin;
-set local client_min_messages = warning;
-create schema if not exists ${schema};
-create table if not exists ${schema}.migration (
-  version integer primary key, name text not null, hash text not null, applied_at timestamptz not null default now());
-insert into ${schema}.migration (version, name, hash) values (${version}, '${name}', '${hash}');
-${sql.trimEnd()}
-commit;
-`
+/** What migrate() does, part by part. */
+function asSql({ label, sql }: Known): string {
+  return `-- ${label}\nbegin;\nset local client_min_messages = warning;\n${sql}\ncommit;\n`
 }

@@ -1,83 +1,11 @@
--- rebase: after a restore, number what the log lacks and start afresh under this cluster's transaction ids. And the
--- auditor, who counts what a window should have numbered and did not.
+-- rebase: after a restore, number what the log lacks and start afresh under this cluster's transaction ids.
 --
 --   lanes fit? ──▶ lock lanes, lock event ──▶ number the rest ──▶ fence, sequences ──▶ new epoch, step, audit row
 --   (no lock)       (open writers: refused)     (anti-join)         (ids, not xids)        (all one transaction)
 
--- How far the auditor has looked: everything visible in `snapshot` was in the log or filed.
-create table outbox.audited (
-  only_row boolean     primary key default true check (only_row),
-  at       timestamptz not null,
-  pos      bigint      not null,
-  snapshot pg_snapshot not null
-);
-
--- Since when the log is complete: before this moment retention may have taken rows of it. A second's doubt is resolved
--- as "taken": what is older was delivered or decided upon.
-create function outbox.log_since() returns timestamptz
-language sql stable as $$
-  select case when first.pos is null or first.pos = 1 then '-infinity'
-              else coalesce((select st.at from outbox.step st where st.pos >= first.pos order by st.id limit 1), '-infinity') end
-    from (select min(g.pos) as pos from outbox.setting t
-           cross join lateral generate_series(0, t.lanes - 1) i
-           cross join lateral (select g.pos from outbox.log g where g.lane = i order by g.pos limit 1) g) first
-$$;
-
--- Events that are neither in the log nor filed. `retired`: the last step had numbered them, and the part of the log
--- where they must have been is gone.
-create function outbox.not_in_log(last outbox.step, fenced bigint)
-returns table (id bigint, not_before timestamptz, type text, aggregate_type text, aggregate_id text, bytes integer, retired boolean)
-language sql stable as $$
-  select e.id, e.not_before, e.type, e.aggregate_type, e.aggregate_id, e.bytes,
-         greatest(e.created_at, e.not_before) <= l.since and (e.id <= fenced
-           or coalesce(pg_visible_in_snapshot(e.xid, coalesce((last).previous, (last).snapshot)), false)
-           or coalesce(e.id <= (last).reached and pg_visible_in_snapshot(e.xid, (last).snapshot), false))
-    from outbox.event e, (select outbox.log_since() as since) l
-   where not exists (select from outbox.log g where g.event_id = e.id)
-     and not exists (select from outbox.scheduled s where s.event_id = e.id)
-$$;
-
--- The auditor: events the last finished window had to number that are neither in the log nor filed. Without `full`
--- only those of the windows since the last audit; their positions lie above the audited one.
-create function outbox.count_missing(is_full boolean, out missing bigint, out first_id bigint, out step_id bigint)
-language plpgsql stable as $$
-declare
-  last  outbox.step;
-  seen  outbox.audited;
-  upper pg_snapshot;
-begin
-  select * into last from outbox.step order by id desc limit 1;
-  select * into seen from outbox.audited;
-  upper := coalesce(last.previous, last.snapshot);
-  select max(st.id) into step_id from outbox.step st where st.previous is null and st.id <= last.id;
-  if is_full or seen.snapshot is null then
-    select count(*), min(u.id) into missing, first_id from outbox.not_in_log(last, (select fenced_id from outbox.setting)) u
-      join outbox.event e on e.id = u.id
-     where not u.retired and (u.id <= (select fenced_id from outbox.setting) or pg_visible_in_snapshot(e.xid, upper));
-    return;
-  end if;
-  select count(*), min(w.id) into missing, first_id from (
-      select a.id from outbox.event a
-       where a.xid >= pg_snapshot_xmax(seen.snapshot) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)
-      union all
-      select b.id from outbox.event b
-       where b.xid = any (array(select x from pg_snapshot_xip(seen.snapshot) x where pg_visible_in_snapshot(x, upper)))) w
-   where w.id > (select fenced_id from outbox.setting)
-     and not exists (select from outbox.log g where g.event_id = w.id and g.pos > seen.pos)
-     and not exists (select from outbox.scheduled s where s.event_id = w.id);
-end $$;
-
--- The auditor's mark, set where nothing was missing: the last finished step that was looked at.
-create function outbox.note_audited(step_id bigint) returns void
-language sql as $$
-  insert into outbox.audited (at, pos, snapshot)
-  select st.at, st.pos, st.snapshot from outbox.step st where st.id = step_id
-  on conflict (only_row) do update set at = excluded.at, pos = excluded.pos, snapshot = excluded.snapshot
-$$;
-
 -- Does the log fit these lanes, codes and events? Reads all of it, before anything is locked.
-create function outbox.assert_log_fits(accept_missing boolean, out orphans bigint)
-language plpgsql as $$
+create or replace function outbox.assert_log_fits(accept_missing boolean, out orphans bigint)
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   t outbox.setting;
   x record;
@@ -86,7 +14,8 @@ begin
   -- Codes that were not restored are read back from the log.
   insert into outbox.kind (code, type, aggregate_type)
   select min(l.kind), e.type, e.aggregate_type from outbox.log l join outbox.event e on e.id = l.event_id
-   where l.kind <> 0 and not exists (select from outbox.kind k where k.type = e.type and k.aggregate_type = e.aggregate_type)
+   where l.kind <> 0 and not exists (select from outbox.kind k
+                                     where k.type = e.type and k.aggregate_type = e.aggregate_type)
    group by e.type, e.aggregate_type;
   select count(*) filter (where l.lane <> outbox.lane_of(l.hash, t.lanes)
                              or l.hash <> outbox.hash(e.aggregate_type, e.aggregate_id)) as moved,
@@ -103,29 +32,40 @@ begin
     raise exception using errcode = 'HM017', message = format(
       'HMD_REBASE_LANES: %s rows of the log lie in other lanes than %s lanes would give them', x.moved, t.lanes);
   elsif x.renamed > 0 then
-    raise exception using errcode = 'HM015', message = format('HMD_RESTORED: %s rows of the log carry codes that outbox.kind gives to other types', x.renamed),
+    raise exception
+      using errcode = 'HM015',
+        message = format('HMD_RESTORED: %s rows of the log carry codes that outbox.kind gives to other types',
+                         x.renamed),
       hint = 'Restore outbox.kind together with outbox.log, then run hermod rebase again.';
   elsif x.orphans > 0 and not accept_missing then
-    raise exception using errcode = 'HM015', message = format('HMD_RESTORED: %s events that are still to be delivered are in the log but not in outbox.event', x.orphans),
-      hint = 'Restore outbox.event too, then run hermod rebase again; or accept the loss (--accept-missing): they become dead letters.';
+    raise exception
+      using errcode = 'HM015',
+        message = format(
+          'HMD_RESTORED: %s events that are still to be delivered are in the log but not in outbox.event', x.orphans),
+      hint = 'Restore outbox.event too, then run hermod rebase again; or accept the loss (--accept-missing): '
+        || 'they become dead letters.';
   end if;
   orphans := x.orphans;
 end $$;
 
 -- Who holds a lock on the events: written into the refusal, so that somebody can end it.
-create function outbox.holders() returns text
-language sql stable as $$
+create or replace function outbox.holders() returns text
+language sql stable
+begin atomic
   select string_agg(says, '; ') from (
-    select coalesce(format('pid %s (%s, %s, since %s)', a.pid, coalesce(nullif(a.application_name, ''), a.usename::text), a.state, a.xact_start::timestamptz(0)),
+    select coalesce(format('pid %s (%s, %s, since %s)', a.pid,
+                           coalesce(nullif(a.application_name, ''), a.usename::text), a.state,
+                             a.xact_start::timestamptz(0)),
              'a prepared transaction (see pg_prepared_xacts)') as says
       from pg_catalog.pg_locks l left join pg_catalog.pg_stat_activity a on a.pid = l.pid
-     where l.locktype = 'relation' and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
-       and l.relation = 'outbox.event'::regclass and l.granted and l.pid is distinct from pg_backend_pid() limit 10) t
-$$;
+     where l.locktype = 'relation' and l.database = (select d.oid from pg_catalog.pg_database d
+                                                     where d.datname = current_database())
+       and l.relation = 'outbox.event'::regclass and l.granted and l.pid is distinct from pg_backend_pid() limit 10) t;
+end;
 
 -- No step while we look; its own transaction is short.
-create function outbox.lock_steps() returns void
-language plpgsql as $$
+create or replace function outbox.lock_steps() returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   perform pg_advisory_xact_lock(4841297201);
 exception when lock_not_available then
@@ -133,33 +73,41 @@ exception when lock_not_available then
 end $$;
 
 -- No insert from here on, and no reader either: the fence below is a constraint. Waits for open writers for a while.
-create function outbox.lock_events() returns void
+create or replace function outbox.lock_events() returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   -- In the order of settle: lanes first, one by one, then events.
   perform from outbox.lane l order by l.subscription, l.lane for update;
   lock table outbox.event in access exclusive mode;
 exception when lock_not_available then
-  raise exception using errcode = 'HM016', message = 'HMD_REBASE_BUSY: transactions that use outbox.event are open', detail = coalesce(outbox.holders(), '');
+  raise exception using errcode = 'HM016', message = 'HMD_REBASE_BUSY: transactions that use outbox.event are open',
+    detail = coalesce(outbox.holders(), '');
 end $$;
 
 -- The highest event id that anything restored knows of.
-create function outbox.highest_id() returns bigint
-language sql stable as $$
-  select greatest((select max(id) from outbox.event), (select max(event_id) from outbox.log), (select max(event_id) from outbox.scheduled),
-                  (select max(event_id) from outbox.idempotency), (select max(event_id) from outbox.delivery), (select fenced_id from outbox.setting))
-$$;
+create or replace function outbox.highest_id() returns bigint
+language sql stable
+begin atomic
+  select greatest((select max(id) from outbox.event), (select max(event_id) from outbox.log),
+                  (select max(event_id) from outbox.scheduled),
+                  (select max(event_id) from outbox.idempotency), (select max(event_id) from outbox.delivery),
+                    (select fenced_id from outbox.setting));
+end;
 
 -- The highest position anything restored knows of: with parts restored from different times, not always the log's.
-create function outbox.highest_pos() returns bigint
-language sql stable as $$
-  select greatest(0, (select max(pos) from outbox.log), (select max(pos) from outbox.step), (select max(pos) from outbox.cursor),
-                  (select max(pos) from outbox.shadow), (select max(pos) from outbox.delivery), (select max(start_pos) from outbox.subscription))
-$$;
+create or replace function outbox.highest_pos() returns bigint
+language sql stable
+begin atomic
+  select greatest(0, (select max(pos) from outbox.log), (select max(pos) from outbox.step),
+                  (select max(pos) from outbox.cursor),
+                  (select max(pos) from outbox.shadow), (select max(pos) from outbox.delivery),
+                    (select max(start_pos) from outbox.subscription));
+end;
 
--- Restored rows carry xids of the old cluster, which this one will reach some day: from now on nothing at or below `up_to`
--- is looked at by xid. The constraint makes sure that nothing new can ever get there, whatever the sequence does.
-create function outbox.fence_off(up_to bigint) returns void
+-- Restored rows carry xids of the old cluster, which this one will reach some day: from now on nothing at or below
+-- `up_to` is looked at by xid. The constraint makes sure that nothing new can ever get there, whatever the sequence
+-- does.
+create or replace function outbox.fence_off(up_to bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   s record;
@@ -172,9 +120,11 @@ begin
     execute format('alter table outbox.event add constraint event_fence check (id > %s) not valid', up_to);
   end if;
   -- Rows restored without their sequences: a step, audit or attempt must not get an id that is taken.
-  perform setval('outbox.attempt_id', greatest((select max(id) from outbox.attempt), (select q.last_value from outbox.attempt_id q)));
+  perform setval('outbox.attempt_id', greatest((select max(id) from outbox.attempt),
+                                               (select q.last_value from outbox.attempt_id q)));
   for s in
-    select a.attrelid::regclass as relation, a.attname, pg_get_serial_sequence(a.attrelid::regclass::text, a.attname) as sequence
+    select a.attrelid::regclass as relation, a.attname, pg_get_serial_sequence(a.attrelid::regclass::text, a.attname)
+           as sequence
       from pg_attribute a join pg_class c on c.oid = a.attrelid
      where c.relnamespace = 'outbox'::regnamespace and c.relkind = 'r' and a.attidentity <> ''
   loop
@@ -186,22 +136,25 @@ begin
 end $$;
 
 -- Numbers what is neither in the log nor filed, in order of id; files what may not be delivered yet.
-create function outbox.number_rest(
+create or replace function outbox.number_rest(
   last outbox.step, fenced bigint, base bigint, lane_count smallint, due timestamptz,
   out numbered bigint, out filed bigint, out retired bigint)
-language plpgsql as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   delete from outbox.scheduled s where exists (select from outbox.log g where g.event_id = s.event_id)
                                     or not exists (select from outbox.event e where e.id = s.event_id);
-  perform outbox.ensure_log_partition(base + 1, base + 1 + (select count(*) from outbox.not_in_log(last, fenced) u where not u.retired));
+  perform outbox.ensure_log_partition(base + 1, base + 1 + (select count(*) from outbox.not_in_log(last, fenced) u
+                                                            where not u.retired));
   with rest as materialized (
     select * from outbox.not_in_log(last, fenced)
   ), put_off as (
-    insert into outbox.scheduled (due, event_id) select r.not_before, r.id from rest r where r.not_before > number_rest.due and not r.retired
+    insert into outbox.scheduled (due, event_id) select r.not_before, r.id from rest r
+      where r.not_before > number_rest.due and not r.retired
     returning event_id
   ), logged as (
     insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
-    select base + row_number() over (order by r.id), r.id, h.hash, r.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(r.type, r.aggregate_type))
+    select base + row_number() over (order by r.id), r.id, h.hash, r.bytes, outbox.lane_of(h.hash, lane_count),
+           coalesce(k.code, outbox.kind_code(r.type, r.aggregate_type))
       from rest r
      cross join lateral (select outbox.hash(r.aggregate_type, r.aggregate_id) as hash) h
       left join outbox.kind k on k.type = r.type and k.aggregate_type = r.aggregate_type
@@ -212,7 +165,8 @@ begin
 end $$;
 
 -- Once per request id. The answer is what the audit row keeps.
-create function outbox.rebase(request text, who text, why text, wait_ms integer default 10000, accept_missing boolean default false) returns jsonb
+create or replace function outbox.rebase(
+  request text, who text, why text, wait_ms integer default 10000, accept_missing boolean default false) returns jsonb
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   last   outbox.step;
@@ -258,8 +212,9 @@ begin
   return answer;
 end $$;
 
--- Storage was rolled back under the same identity and timeline, which nobody can see from inside: the epoch is raised by hand.
-create function outbox.rolled_back(request text, who text, why text) returns jsonb
+-- Storage was rolled back under the same identity and timeline, which nobody can see from inside: the epoch is raised
+-- by hand.
+create or replace function outbox.rolled_back(request text, who text, why text) returns jsonb
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   last   outbox.step;
@@ -280,11 +235,15 @@ begin
   last.epoch := greatest(coalesce(last.epoch, 0), outbox.highest_pos() >> 32) + 1;
   perform outbox.ensure_log_partition((last.epoch::bigint << 32) + 1, (last.epoch::bigint << 32) + 2);
   answer := jsonb_build_object('numbered', 0, 'filed', 0, 'retired', 0, 'missing', 0,
-    'position', outbox.start_epoch(last.epoch)::text, 'epoch', last.epoch, 'fencedId', (select t.fenced_id::text from outbox.setting t));
+    'position', outbox.start_epoch(last.epoch)::text, 'epoch', last.epoch, 'fencedId',
+      (select t.fenced_id::text from outbox.setting t));
   perform set_config('synchronous_commit', 'on', true);
-  insert into outbox.step (at, snapshot, previous, reached, filed_after, pos, due_at, due_id, epoch, timeline, database, system_identifier)
-  values (outbox.clock(), coalesce(last.snapshot, '3:3:'), last.previous, last.reached, last.filed_after, (answer ->> 'position')::bigint,
-    coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), last.epoch, me.timeline, me.database, me.system_identifier);
+  insert into outbox.step (at, snapshot, previous, reached, filed_after, pos, due_at, due_id, epoch, timeline, database,
+                           system_identifier)
+  values (outbox.clock(), coalesce(last.snapshot, '3:3:'), last.previous, last.reached, last.filed_after,
+          (answer ->> 'position')::bigint,
+    coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), last.epoch, me.timeline, me.database,
+      me.system_identifier);
   insert into outbox.audit (request_id, actor, action, pos, reason, count, before, after)
   values (request, who, 'rolled-back', (answer ->> 'position')::bigint, why, 0, to_jsonb(last), answer);
   return answer;

@@ -6,70 +6,16 @@
 --   ┌─ lower snapshot ────────── window ───────────── upper snapshot ─┐
 --   every event visible in `upper` and not in `lower` is numbered once, in order of id
 
--- Who this database is: what a restore or a failover changes.
-create function outbox.identity(out system_identifier bigint, out database oid, out timeline integer)
-language plpgsql stable as $$
-begin
-  -- A statement of its own: privileges are checked when a statement starts, whatever its CASE would choose.
-  if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
-    select c.system_identifier into system_identifier from pg_catalog.pg_control_system() c;
-  end if;
-  select d.oid, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer into database, timeline
-    from pg_catalog.pg_database d where d.datname = current_database();
-end $$;
-
--- The same as text, remembered by the session: a server that may write keeps its identity and its timeline until it is
--- started again, and asking costs a fifth of a small step.
-create function outbox.remember_identity() returns text
-language sql as $$
-  select set_config('outbox.identity', concat_ws(' ', coalesce(i.system_identifier::text, '-'), i.database, i.timeline), false) from outbox.identity() i
-$$;
-
--- Refuses where a step could number wrongly: another isolation level, a standby, a sequence that hands out ids in blocks.
-create function outbox.assert_sequencer() returns void
-language plpgsql as $$
-begin
-  if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception using errcode = 'HM011', message = 'HMD_ISOLATION: a step runs under READ COMMITTED only';
-  end if;
-  -- A transaction's own id is in no snapshot it takes: the step would count it as finished, and what it emits later be lost.
-  if pg_current_xact_id_if_assigned() is not null then
-    raise exception using errcode = 'HM011', message = 'HMD_ISOLATION: a step runs in a transaction that has not written yet';
-  end if;
-  if pg_is_in_recovery() then
-    raise exception using errcode = 'HM012', message = 'HMD_STANDBY: this server is a standby; connect to the primary';
-  end if;
-  if (select s.seqcache from pg_catalog.pg_sequence s where s.seqrelid = 'outbox.event_id'::regclass) <> 1 then
-    raise exception using errcode = 'HM013',
-      message = 'HMD_SEQUENCE_CACHE: ids are not handed out in order; run: alter sequence outbox.event_id cache 1';
-  end if;
-end $$;
-
--- The last event id handed out. By this function, which locks the sequence's page: a plain select of it may see the value
--- 32 ahead that nextval() writes there for a moment while it logs, and ids that nobody has would be taken for handed out.
-create function outbox.last_id() returns bigint
+-- The last event id handed out. By this function, which locks the sequence's page: a plain select of it may see the
+-- value 32 ahead that nextval() writes there for a moment while it logs, and ids that nobody has would be taken for
+-- handed out.
+create or replace function outbox.last_id() returns bigint
 language sql volatile
 return coalesce(pg_sequence_last_value('outbox.event_id'), 0);
 
--- The code of a pair (type, aggregate type), given to it when it is met for the first time. Past 32,767 pairs it is 0, and
--- filters look at the event itself.
-create function outbox.kind_code(of_type text, of_aggregate_type text) returns smallint
-language plpgsql as $$
-declare
-  found smallint;
-begin
-  select k.code into found from outbox.kind k where k.type = of_type and k.aggregate_type = of_aggregate_type;
-  if found is null then
-    insert into outbox.kind (code, type, aggregate_type)
-    select case when coalesce(max(k.code), 0) < 32767 then coalesce(max(k.code), 0) + 1 else 0 end, of_type, of_aggregate_type from outbox.kind k
-    returning code into found;
-  end if;
-  return found;
-end $$;
-
 -- The event at a position: one probe a lane.
-create function outbox.event_at(at_pos bigint, lane_count smallint) returns bigint
-language sql stable
+create or replace function outbox.event_at(at_pos bigint, lane_count smallint) returns bigint
+language sql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off as $$
   select g.event_id from generate_series(0, lane_count - 1) i join outbox.log g on g.lane = i and g.pos = at_pos
@@ -77,44 +23,29 @@ $$;
 
 -- So many ids a window may reach back over to be numbered by id alone: reading some events again costs less than asking
 -- for those in progress by xid.
-create function outbox.near_ids() returns integer
+create or replace function outbox.near_ids() returns integer
 language sql immutable parallel safe
 return 1000;
 
--- Events of one lane, packed as `outbox.read` packs them.
-create type outbox.packed as (lane smallint, through bigint, heads text, payloads text, kind_max smallint);
-
--- An event beside its payload, as one text: fields separated by U+001F, which can stand neither in JSON nor in an id.
---   pos id kind created aggregate_id                                  the common case
---   +pos id kind created aggregate_id version mark names key headers   one with more to say
--- mark:  'held' = its aggregate waits for a retry; 'dead' = its aggregate has a dead letter; 'due 2' = a retry that is due,
---        with the attempts spent      names: event type and aggregate type, where the kind does not say them
-create function outbox.head(
-  pos bigint, id bigint, kind smallint, created_at timestamptz, aggregate_id text,
-  version smallint, mark text, names text, key text, headers json) returns text
-language sql stable parallel safe
-return case when version = 1 and mark is null and names is null and key is null and headers is null
-  then concat_ws(E'\x1f', pos, id, kind, date_part('epoch', created_at), aggregate_id)
-  else concat_ws(E'\x1f', '+' || pos, id, kind, coalesce(date_part('epoch', created_at)::text, ''), coalesce(aggregate_id, ''),
-    coalesce(version::text, ''), coalesce(mark, ''), coalesce(translate(names, E'\x1e\x1f', ''), ''), coalesce(key, ''), coalesce(headers::text, '')) end;
-
--- A window of few ids, whole: numbers what may be delivered and files the rest. What lies in the lanes of `take` is handed
--- over at once, if it is within the limits (else null).
-create function outbox.number_near(
+-- A window of few ids, whole: numbers what may be delivered and files the rest. What lies in the lanes of `take` is
+-- handed over at once, if it is within the limits (else null).
+create or replace function outbox.number_near(
   lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamptz,
-  take smallint[], count_max integer, bytes_max bigint,
-  out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[], out filed integer, out taken outbox.packed[])
-language plpgsql as $$
+  take smallint[], count_max integer, bytes_max bigint, out numbered integer, out last_id bigint, out lanes smallint[],
+  out kinds smallint[], out filed integer, out taken outbox.packed[])
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   with w as materialized (
     select e.*, outbox.hash(e.aggregate_type, e.aggregate_id) as hash from outbox.event e
-     where e.id > above and pg_visible_in_snapshot(e.xid, upper) and not pg_visible_in_snapshot(e.xid, lower) order by e.id
+     where e.id > above and pg_visible_in_snapshot(e.xid, upper) and not pg_visible_in_snapshot(e.xid, lower)
+       order by e.id
   ), later as (
     insert into outbox.scheduled (due, event_id) select w.not_before, w.id from w where w.not_before > number_near.due
     returning event_id
   ), put as (
     insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
-    select base + row_number() over (order by w.id), w.id, w.hash, w.bytes, outbox.lane_of(w.hash, lane_count), coalesce(k.code, outbox.kind_code(w.type, w.aggregate_type))
+    select base + row_number() over (order by w.id), w.id, w.hash, w.bytes, outbox.lane_of(w.hash, lane_count),
+           coalesce(k.code, outbox.kind_code(w.type, w.aggregate_type))
       from w left join outbox.kind k on k.type = w.type and k.aggregate_type = w.aggregate_type
      where w.not_before is null or w.not_before <= number_near.due
     returning pos, event_id, lane, kind
@@ -123,7 +54,8 @@ begin
   ), pack as (
     select p.lane, max(p.pos) as through,
            string_agg(outbox.head(p.pos, w.id, p.kind, w.created_at, w.aggregate_id, w.version, null,
-             case when p.kind = 0 then w.type || ' ' || w.aggregate_type end, w.key, w.headers), E'\x1e' order by p.pos) as heads,
+             case when p.kind = 0 then w.type || ' ' || w.aggregate_type end, w.key, w.headers), E'\x1e'
+               order by p.pos) as heads,
            string_agg(w.payload::text, E'\x1e' order by p.pos) as payloads, max(p.kind) as kind_max
       from put p join w on w.id = p.event_id where p.lane = any (take) and (select f.fit from few f) group by p.lane
   )
@@ -132,23 +64,24 @@ begin
     into numbered, lanes, kinds, filed, taken from put p;
 end $$;
 
--- The first piece of a window: one statement that streams from the indexes into the log, so that an event is copied once;
--- planned under the settings of `sequence`. Ids above `floor` were handed out after the lower snapshot was about to be taken.
--- Whoever has an id up to it and was in progress then is `late` (listed in that snapshot), or has an xid from its xmax on (it
--- lists none of these), and below `below`, which was assigned after `floor` was read. `id + 0`: the planner must not walk the
--- primary key for the few of them.
-create function outbox.number_first(
+-- The first piece of a window: one statement that streams from the indexes into the log, so that an event is copied
+-- once; planned under the settings of `sequence`. Ids above `floor` were handed out after the lower snapshot was about
+-- to be taken. Whoever has an id up to it and was in progress then is `late` (listed in that snapshot), or has an xid
+-- from its xmax on (it lists none of these), and below `below`, which was assigned after `floor` was read. `id + 0`:
+-- the planner must not walk the primary key for the few of them.
+create or replace function outbox.number_first(
   lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer,
   base bigint, lane_count smallint, due timestamptz,
   out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[])
-language plpgsql as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   -- A new kind is asked for once for each of its events in this statement; mostly all are of the first one's.
   perform outbox.kind_code(e.type, e.aggregate_type) from (
     select a.type, a.aggregate_type from outbox.event a where a.id > greatest(floor, fenced) order by a.id limit 1) e;
   with put as (
   insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
-  select base + row_number() over (order by h.id), h.id, h.hash, h.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
+  select base + row_number() over (order by h.id), h.id, h.hash, h.bytes, outbox.lane_of(h.hash, lane_count),
+         coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
     from (select e.id, e.type, e.aggregate_type, e.bytes, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
             from (select w.id, w.type, w.aggregate_type, w.aggregate_id, w.bytes from (
                     (select a.* from outbox.event a
@@ -158,24 +91,28 @@ begin
                     union all
                     select b.* from outbox.event b where b.xid = any (late) and b.id + 0 <= floor
                     union all
-                    select c.* from outbox.event c where c.xid >= pg_snapshot_xmax(lower) and c.xid < below and c.id + 0 <= floor
+                    select c.* from outbox.event c where c.xid >= pg_snapshot_xmax(lower) and c.xid < below
+                      and c.id + 0 <= floor
                        and pg_visible_in_snapshot(c.xid, upper)) w
                    where w.id + 0 > fenced and (w.not_before is null or w.not_before <= due)
                    order by w.id limit piece) e
-           order by e.id offset 0) h  -- hashed once, after the limit; the order is told on, or all would be sorted again
+           -- hashed once, after the limit; the order is told on, or all would be sorted again
+           order by e.id offset 0) h
     left join outbox.kind k on k.type = h.type and k.aggregate_type = h.aggregate_type
   returning event_id, lane, kind)
-  select count(*), max(p.event_id), array_agg(distinct p.lane), array_agg(distinct p.kind) into numbered, last_id, lanes, kinds from put p;
+  select count(*), max(p.event_id), array_agg(distinct p.lane), array_agg(distinct p.kind)
+    into numbered, last_id, lanes, kinds from put p;
 end $$;
 
 -- Its next pieces, by id above the last one numbered.
-create function outbox.number_next(
+create or replace function outbox.number_next(
   lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer,
   base bigint, lane_count smallint, due timestamptz, out numbered integer, out last_id bigint)
-language plpgsql as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
-  select base + row_number() over (order by h.id), h.id, h.hash, h.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
+  select base + row_number() over (order by h.id), h.id, h.hash, h.bytes, outbox.lane_of(h.hash, lane_count),
+         coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
     from (select e.id, e.type, e.aggregate_type, e.bytes, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
             from (select w.id, w.type, w.aggregate_type, w.aggregate_id, w.bytes from outbox.event w
                    where w.id > reached and (w.not_before is null or w.not_before <= due)
@@ -190,15 +127,17 @@ begin
 end $$;
 
 -- Files the events of a window that may not be delivered yet. They have an index of their own: mostly there are none.
-create function outbox.file_scheduled(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, due timestamptz) returns integer
-language plpgsql as $$
+create or replace function outbox.file_scheduled(
+  lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, due timestamptz) returns integer
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   filed integer;
 begin
   insert into outbox.scheduled (due, event_id)
   select w.not_before, w.id from (
     select a.id, a.not_before from outbox.event a
-     where a.not_before is not null and a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper) and pg_visible_in_snapshot(a.xid, upper)
+     where a.not_before is not null and a.xid >= pg_snapshot_xmax(lower) and a.xid < pg_snapshot_xmax(upper)
+       and pg_visible_in_snapshot(a.xid, upper)
     union all
     select b.id, b.not_before from outbox.event b where b.not_before is not null and b.xid = any (late)) w
    where w.id + 0 > fenced and w.not_before > file_scheduled.due;
@@ -207,10 +146,10 @@ begin
 end $$;
 
 -- Scheduled events that are due get their positions now: lanes, order and retention need no exception.
-create function outbox.number_due(
+create or replace function outbox.number_due(
   after_at timestamptz, after_id bigint, now timestamptz, piece integer, base bigint, lane_count smallint,
   out picked integer, out numbered integer, out last_at timestamptz, out last_id bigint)
-language plpgsql
+language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off as $$
 begin
@@ -222,59 +161,46 @@ begin
     delete from outbox.scheduled s using due d where s.due = d.due and s.event_id = d.event_id
   ), logged as (
     insert into outbox.log (pos, event_id, hash, bytes, lane, kind)
-    select base + row_number() over (order by d.due, d.event_id), e.id, h.hash, e.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(e.type, e.aggregate_type))
+    select base + row_number() over (order by d.due, d.event_id), e.id, h.hash, e.bytes,
+           outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(e.type, e.aggregate_type))
       from due d
       join outbox.event e on e.id = d.event_id
       cross join lateral (select outbox.hash(e.aggregate_type, e.aggregate_id) as hash) h
       left join outbox.kind k on k.type = e.type and k.aggregate_type = e.aggregate_type
     returning pos
   )
-  select (select count(*) from due), (select count(*) from logged), d.due, d.event_id into picked, numbered, last_at, last_id
+  select (select count(*) from due), (select count(*) from logged), d.due, d.event_id
+    into picked, numbered, last_at, last_id
     from due d order by d.due desc, d.event_id desc limit 1;
   picked := coalesce(picked, 0);
   numbered := coalesce(numbered, 0);
 end $$;
 
--- The log is written by the sequencer only, so it makes its own partition when upkeep was not there in time.
-create function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare
-  start_at bigint := from_pos;
-  leaf_end bigint;
-begin
-  while start_at <= to_pos loop
-    select max(p.to_value) into leaf_end from outbox.partition p
-     where p.parent = 'log' and p.from_value <= start_at and p.to_value > start_at;
-    if leaf_end is null then
-      -- Up to the next leaf there is, which upkeep may have added ahead.
-      select coalesce(min(p.from_value), start_at + 1000000) into leaf_end from outbox.partition p
-       where p.parent = 'log' and p.from_value > start_at and p.from_value < start_at + 1000000;
-      perform outbox.add_partition('log', start_at, leaf_end);
-    end if;
-    start_at := leaf_end;
-  end loop;
-  update outbox.setting t set covered = start_at where t.covered <> start_at;
-end $$;
-
--- A new timeline: a tail the outside has seen may be lost. Positions and fences move where none of the lost ones can be.
-create function outbox.start_epoch(epoch integer) returns bigint
-language plpgsql as $$
+-- A new timeline: a tail the outside has seen may be lost. Positions and fences move where none of the lost ones can
+-- be.
+create or replace function outbox.start_epoch(epoch integer) returns bigint
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   base bigint := epoch::bigint << 32;
 begin
   -- One by one in the order of settle, which may be at work: two orders would deadlock.
   perform from outbox.lane l order by l.subscription, l.lane for update;
-  update outbox.lane l set owner = null, lease_until = '-infinity', parked = null, fence = greatest(((l.fence >> 32) + 1) << 32, base);
+  update outbox.lane l set owner = null, lease_until = '-infinity', parked = null,
+    fence = greatest(((l.fence >> 32) + 1) << 32, base);
   return base;
 end $$;
 
 -- One step. No row back: another session is at it. Safe to call from any number of workers, also behind a pooler.
 -- `taken`: what comes next in the lanes of `take`, which were read up to `known`; null: they have to be read.
-create function outbox.sequence(
-  piece integer default 10000, take smallint[] default null, known bigint default null, count_max integer default 0, bytes_max bigint default 0)
-returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], taken outbox.packed[])
-language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off set jit = off as $$
+create or replace function outbox.sequence(
+  piece integer default 10000, take smallint[] default null, known bigint default null, count_max integer default 0,
+  bytes_max bigint default 0)
+returns table (
+  numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[],
+  taken outbox.packed[])
+language plpgsql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off
+set jit = off as $$
 declare
   last      outbox.step;
   setting   outbox.setting;
@@ -302,23 +228,27 @@ begin
     return;
   end if;
   -- What is wrong is put into words by whoever refuses; here and below it is only noticed, since that costs less.
-  if current_setting('transaction_isolation') <> 'read committed' or pg_current_xact_id_if_assigned() is not null or pg_is_in_recovery() then
+  if current_setting('transaction_isolation') <> 'read committed' or pg_current_xact_id_if_assigned() is not null
+     or pg_is_in_recovery() then
     perform outbox.assert_sequencer();
   end if;
   -- Lock first, then look, in separate statements: a snapshot taken with the lock may be older than what it protects.
-  select (select st from outbox.step st order by st.id desc limit 1) as step, t as setting, q.seqcache as cache, outbox.last_id() as last_id,
+  select (select st from outbox.step st order by st.id desc limit 1) as step, t as setting, q.seqcache as cache,
+         outbox.last_id() as last_id,
          (select s.due from outbox.scheduled s order by s.due limit 1) as due into seen
     from outbox.setting t join pg_catalog.pg_sequence q on q.seqrelid = 'outbox.event_id'::regclass;
   last := seen.step;
   setting := seen.setting;
   -- After the last id was read: whoever takes an id later is found by it, whoever took one before has its xid already.
   cur := pg_current_snapshot();
-  me := string_to_array(coalesce(nullif(current_setting('outbox.identity', true), ''), outbox.remember_identity()), ' ', '-');
+  me := string_to_array(coalesce(nullif(current_setting('outbox.identity', true), ''), outbox.remember_identity()), ' ',
+                        '-');
   if seen.cache <> 1 then
     perform outbox.assert_sequencer();
   end if;
   if last.id is null or last.system_identifier <> me[1]::bigint or last.database <> me[2]::oid
-     or pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) or seen.last_id < greatest(setting.fenced_id, last.last_id) then
+     or pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot)
+     or seen.last_id < greatest(setting.fenced_id, last.last_id) then
     perform outbox.assert_same_database(last, me[1]::bigint, me[2]::oid, cur);
   end if;
 
@@ -342,12 +272,13 @@ begin
   -- One time for the whole window tells what is filed from what is numbered.
   due_at := case when continued then last.filed_after else greatest(now, last.due_at) end;
   if continued then
-    select n.numbered, n.last_id into fresh, reached from outbox.number_next(lower, cur, last.reached, piece, pos, setting.lanes, due_at) n;
+    select n.numbered, n.last_id into fresh, reached
+      from outbox.number_next(lower, cur, last.reached, piece, pos, setting.lanes, due_at) n;
     open := fresh = piece;
   elsif cur::text <> lower::text then
-    -- An id that everybody in the window took later ones than. Whoever is in it was in progress at its lower snapshot (listed, or
-    -- from its xmax on) or began later. An xid that is not below a step's own was assigned after that step had read its
-    -- `last_id`, and a transaction has its xid before it takes an id. Xids of another epoch say nothing.
+    -- An id that everybody in the window took later ones than. Whoever is in it was in progress at its lower snapshot
+    -- (listed, or from its xmax on) or began later. An xid that is not below a step's own was assigned after that step
+    -- had read its `last_id`, and a transaction has its xid before it takes an id. Xids of another epoch say nothing.
     select s.last_id into near from outbox.step s
      where s.id > last.id - 40 and s.epoch = last.epoch and s.xid <= least(pg_snapshot_xmax(lower),
              (select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur) order by x limit 1))
@@ -360,7 +291,8 @@ begin
     else
       late := array(select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur));
       filed := outbox.file_scheduled(lower, cur, late, setting.fenced_id, due_at);
-      part := outbox.number_first(lower, cur, late, coalesce(last.last_id, 0), coalesce(last.xid, '0'), setting.fenced_id, piece, pos, setting.lanes, due_at);
+      part := outbox.number_first(lower, cur, late, coalesce(last.last_id, 0), coalesce(last.xid, '0'),
+                                  setting.fenced_id, piece, pos, setting.lanes, due_at);
       open := part.numbered = piece;
     end if;
     fresh := part.numbered;
@@ -374,7 +306,8 @@ begin
     due_id := last.due_id;
   elsif seen.due <= due_at then
     select d.picked, d.numbered, d.last_at, d.last_id into picked, due_fresh, due_last, due_id
-      from outbox.number_due(coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), due_at, piece, pos, setting.lanes) d;
+      from outbox.number_due(coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), due_at, piece, pos,
+                             setting.lanes) d;
   end if;
   pos := pos + due_fresh;
 
@@ -387,14 +320,16 @@ begin
     if current_setting('synchronous_commit') <> 'on' then
       perform set_config('synchronous_commit', 'on', true);
     end if;
-    -- Steps are the time index of the log: the last one of each second is kept, and the newest, by which the next step finds
-    -- where to begin.
+    -- Steps are the time index of the log: the last one of each second is kept, and the newest, by which the next step
+    -- finds where to begin.
     with gone as (
       delete from outbox.step s using outbox.step n
        where s.id = last.id - 20 and n.id = s.id + 1 and date_trunc('second', s.at) = date_trunc('second', n.at)
     )
-    insert into outbox.step (at, snapshot, last_id, xid, previous, reached, filed_after, pos, due_at, due_id, epoch, timeline, database, system_identifier)
-    values (now, cur, case when continued then last.last_id else seen.last_id end, case when continued then last.xid else pg_current_xact_id() end,
+    insert into outbox.step (at, snapshot, last_id, xid, previous, reached, filed_after, pos, due_at, due_id, epoch,
+                             timeline, database, system_identifier)
+    values (now, cur, case when continued then last.last_id else seen.last_id end,
+      case when continued then last.xid else pg_current_xact_id() end,
       case when open then lower end, case when open then reached end, case when open then due_at end, pos,
       coalesce(case when more then due_last else due_at end, '-infinity'),
       coalesce(case when more then due_id else 9223372036854775807 end, 0),
@@ -414,24 +349,4 @@ begin
     taken := null;
   end if;
   return next;
-end $$;
-
--- The restore guard: xids of another cluster mean nothing here, so numbering by them could lose events silently.
-create function outbox.assert_same_database(last outbox.step, system_identifier bigint, database oid, cur pg_snapshot) returns void
-language plpgsql as $$
-begin
-  if last.id is null then
-    if exists (select from outbox.event e where e.xid >= pg_snapshot_xmax(cur) and e.xid >= pg_snapshot_xmax(pg_current_snapshot())) then
-      raise exception using errcode = 'HM015', message = 'HMD_RESTORED: events of another cluster are here but no step; run: hermod rebase';
-    elsif exists (select from outbox.log) then
-      raise exception using errcode = 'HM015', message = 'HMD_RESTORED: a log is here but no step; run: hermod rebase';
-    end if;
-  elsif last.system_identifier <> system_identifier or last.database <> database then
-    raise exception using errcode = 'HM015', message = 'HMD_RESTORED: this database was restored or moved; run: hermod rebase';
-  elsif pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) then
-    raise exception using errcode = 'HM015', message = 'HMD_RESTORED: transaction ids went backwards; run: hermod rebase';
-  end if;
-  if outbox.last_id() < greatest((select st.fenced_id from outbox.setting st), last.last_id) then
-    raise exception using errcode = 'HM015', message = 'HMD_RESTORED: the id sequence lies behind restored events; run: hermod rebase';
-  end if;
 end $$;

@@ -1,12 +1,12 @@
--- What an operator decides: retry, discard. Each is taken under the lane's lock, which the caller holds, and recorded by
--- the caller in one audit row.
+-- What an operator decides: retry, discard. Each is taken under the lane's lock, which the caller holds, and recorded
+-- by the caller in one audit row.
 --
 --   dead, unknown, retrying ──retry──▶ retrying ──delivered──▶ walks on to the next event of its aggregate
 --   dead, unknown, retrying, pending ──discard──▶ discarded; what it held back goes on the same way
 
 -- An event of the aggregate after this row's that was delivered: sending this one now would undo it. Null: none.
-create function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) returns bigint
-language sql stable
+create or replace function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) returns bigint
+language sql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   select g.pos
@@ -17,21 +17,25 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
    where ((s).ordered or (s).coalesced) and g.pos > (d).pos and g.pos <= c.pos and g.hash = (d).hash
      and e.aggregate_type = (d).aggregate_type and e.aggregate_id = (d).aggregate_id
      and exists (select from (select f.types, f.aggregates from outbox.filter f
-                               where f.subscription = (d).subscription and f.from_pos < g.pos order by f.from_pos desc limit 1) f
-                  where outbox.matches(f.types, e.type) and (f.aggregates is null or e.aggregate_type = any (f.aggregates)))
+                               where f.subscription = (d).subscription and f.from_pos < g.pos order by f.from_pos desc
+                                 limit 1) f
+                  where outbox.matches(f.types, e.type) and (f.aggregates is null
+                                                             or e.aggregate_type = any (f.aggregates)))
      and not exists (select from outbox.delivery x where x.subscription = (d).subscription and x.lane = (d).lane
                         and x.pos = g.pos and x.state <> 'delivered')
-     and not exists (select from outbox.delivery o where not (s).ledger and o.subscription = (d).subscription and o.lane = (d).lane
-                        and o.hash = (d).hash and o.aggregate_type = (d).aggregate_type and o.aggregate_id = (d).aggregate_id and o.state <> 'delivered'
+     and not exists (select from outbox.delivery o where not (s).ledger and o.subscription = (d).subscription
+                     and o.lane = (d).lane
+                        and o.hash = (d).hash and o.aggregate_type = (d).aggregate_type
+                          and o.aggregate_id = (d).aggregate_id and o.state <> 'delivered'
                         and o.pos < g.pos and (o.state = 'retrying' or (o.state = 'dead' and (s).dead_holds)))
    order by g.pos limit 1
 $$;
 
 -- A call may be under way with this row: its result must not count, and whoever takes the lane next sends again. The
--- owner stays, so that the next one waits out the call of the old. A ledger needs none of it: its rows are checked right
--- before the effect.
-create function outbox.interrupt(s outbox.subscription, d outbox.delivery) returns boolean
-language plpgsql as $$
+-- owner stays, so that the next one waits out the call of the old. A ledger needs none of it: its rows are checked
+-- right before the effect.
+create or replace function outbox.interrupt(s outbox.subscription, d outbox.delivery) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if s.ledger or d.next_attempt_at is null or d.next_attempt_at > outbox.clock() then
     return false;
@@ -42,8 +46,8 @@ begin
 end $$;
 
 -- Given up. What was held behind it goes on.
-create function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text) returns void
-language plpgsql as $$
+create or replace function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   up_to bigint := (select c.pos from outbox.cursor_of(s.name, d.lane) c);
 begin
@@ -60,9 +64,10 @@ begin
 end $$;
 
 -- Many rows, each read again right before: the one before it may have closed or released it.
-create function outbox.decide(sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text,
-  out done bigint[], out superseded bigint[])
-language plpgsql as $$
+create or replace function outbox.decide(
+  sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text, out done bigint[],
+  out superseded bigint[])
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   s outbox.subscription;
   d outbox.delivery;
@@ -81,7 +86,8 @@ begin
       continue;
     else
       -- A new budget of attempts; when it first failed, and what was tried, stays.
-      update outbox.delivery x set state = 'retrying', attempts = 0, next_attempt_at = outbox.clock(), updated_at = outbox.clock()
+      update outbox.delivery x set state = 'retrying', attempts = 0, next_attempt_at = outbox.clock(),
+        updated_at = outbox.clock()
        where x.subscription = sub and x.lane = t.lane and x.pos = t.pos;
     end if;
     done := done || t.pos;

@@ -1,18 +1,9 @@
 -- emit: inside the caller's transaction. The producer role may execute these functions and nothing else.
 
--- Four bytes that stay the same across PostgreSQL majors: the function behind hash partitions, which survive pg_upgrade.
--- (md5 costs 0.9 µs more an event, a tenth of numbering it.)
-create function outbox.hash(aggregate_type text, aggregate_id text) returns integer
-language sql immutable parallel safe
-return (hashtextextended(aggregate_id collate "C", hashtextextended(aggregate_type collate "C", 0)) >> 32)::integer;
-
-create function outbox.lane_of(hash integer, lanes smallint) returns smallint
-language sql immutable parallel safe
-return (((hash::bigint + 2147483648) % lanes))::smallint;
-
 -- What must never be broken, whoever calls: U+001E and U+001F separate what workers read.
-create function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns void
-language plpgsql immutable parallel safe as $$
+create or replace function outbox.assert_event(
+  type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns void
+language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
 begin
   if octet_length(type) between 1 and 128 and octet_length(aggregate_type) between 1 and 128
      and octet_length(aggregate_id) between 1 and 512 and translate(aggregate_id, E'\x1e\x1f', '') = aggregate_id
@@ -20,12 +11,13 @@ begin
     return;
   end if;
   raise exception using errcode = case when bytes > 262144 then 'HM003' else 'HM002' end, message = coalesce(
-    outbox.event_problem(type, aggregate_type, aggregate_id, bytes, version, key), 'HMD_EVENT_INVALID: the payload must have 1 to 262144 bytes');
+    outbox.event_problem(type, aggregate_type, aggregate_id, bytes, version, key),
+      'HMD_EVENT_INVALID: the payload must have 1 to 262144 bytes');
 end $$;
 
 -- Many events in one statement. Arrays are of one length or null; the caller has validated the events, what must never
 -- be broken is looked at again.
-create function outbox.emit_many(
+create or replace function outbox.emit_many(
   types text[], aggregate_types text[], aggregate_ids text[], payloads text[],
   versions smallint[] default null, headers text[] default null,
   not_before timestamptz[] default null, keys text[] default null
@@ -33,13 +25,17 @@ create function outbox.emit_many(
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if cardinality(types) > 10000 then
-    raise exception using errcode = 'HM004', message = format('HMD_EVENT_LIMIT: %s events in one call, at most 10000', cardinality(types));
+    raise exception using errcode = 'HM004', message = format('HMD_EVENT_LIMIT: %s events in one call, at most 10000',
+                                                              cardinality(types));
   end if;
   if keys is null then
-    perform outbox.assert_event(e.type, e.aggregate_type, e.aggregate_id, octet_length(e.payload), coalesce(e.version, 1), null)
-       from unnest(types, aggregate_types, aggregate_ids, payloads, versions) as e(type, aggregate_type, aggregate_id, payload, version)
+    perform outbox.assert_event(e.type, e.aggregate_type, e.aggregate_id, octet_length(e.payload),
+                                coalesce(e.version, 1), null)
+       from unnest(types, aggregate_types, aggregate_ids, payloads, versions)
+         as e(type, aggregate_type, aggregate_id, payload, version)
       where (octet_length(e.type) between 1 and 128 and octet_length(e.aggregate_type) between 1 and 128
-             and octet_length(e.aggregate_id) between 1 and 512 and translate(e.aggregate_id, E'\x1e\x1f', '') = e.aggregate_id
+             and octet_length(e.aggregate_id) between 1 and 512
+               and translate(e.aggregate_id, E'\x1e\x1f', '') = e.aggregate_id
              and octet_length(e.payload) between 1 and 262144 and coalesce(e.version, 1) >= 1) is not true;
     return query
       insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes, version, headers, not_before)
@@ -50,31 +46,36 @@ begin
       returning event.id;
     return;
   end if;
-  return query select * from outbox.emit_keyed(types, aggregate_types, aggregate_ids, payloads, versions, headers, not_before, keys);
+  return query select * from outbox.emit_keyed(types, aggregate_types, aggregate_ids, payloads, versions, headers,
+                                               not_before, keys);
 end $$;
 
 -- One event without a key, the common case: a quarter cheaper than an array of one.
-create function outbox.emit_one(
-  type text, aggregate_type text, aggregate_id text, payload text, version smallint, headers text, not_before timestamptz
-) returns bigint
+create or replace function outbox.emit_one(
+  type text, aggregate_type text, aggregate_id text, payload text, version smallint, headers text,
+  not_before timestamptz) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   new_id bigint;
 begin
   if (octet_length(emit_one.type) between 1 and 128 and octet_length(emit_one.aggregate_type) between 1 and 128
-      and octet_length(emit_one.aggregate_id) between 1 and 512 and translate(emit_one.aggregate_id, E'\x1e\x1f', '') = emit_one.aggregate_id
+      and octet_length(emit_one.aggregate_id) between 1 and 512
+        and translate(emit_one.aggregate_id, E'\x1e\x1f', '') = emit_one.aggregate_id
       and octet_length(emit_one.payload) between 1 and 262144 and emit_one.version >= 1) is not true then
-    perform outbox.assert_event(emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id, octet_length(emit_one.payload), emit_one.version, null);
+    perform outbox.assert_event(emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id,
+                                octet_length(emit_one.payload), emit_one.version, null);
   end if;
   insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes, version, headers, not_before)
-  values (emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id, emit_one.payload::json, octet_length(emit_one.payload),
+  values (emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id, emit_one.payload::json,
+          octet_length(emit_one.payload),
           emit_one.version, emit_one.headers::json, emit_one.not_before)
   returning id into new_id;
   return new_id;
 end $$;
 
--- With idempotency keys: the key first, then the event. The same key again is the same event; with another body, an error.
-create function outbox.emit_keyed(
+-- With idempotency keys: the key first, then the event. The same key again is the same event; with another body, an
+-- error.
+create or replace function outbox.emit_keyed(
   types text[], aggregate_types text[], aggregate_ids text[], payloads text[],
   versions smallint[], headers text[], not_before timestamptz[], keys text[]
 ) returns setof bigint
@@ -90,10 +91,12 @@ begin
     select * from unnest(types, aggregate_types, aggregate_ids, payloads, versions, headers, not_before, keys)
       as u(type, aggregate_type, aggregate_id, payload, version, headers, not_before, key)
   loop
-    perform outbox.assert_event(e.type, e.aggregate_type, e.aggregate_id, octet_length(e.payload), coalesce(e.version, 1), e.key);
+    perform outbox.assert_event(e.type, e.aggregate_type, e.aggregate_id, octet_length(e.payload),
+                                coalesce(e.version, 1), e.key);
     new_id := nextval('outbox.event_id');
     if e.key is not null then
-      body := sha256(convert_to(concat_ws(E'\x1f', e.type, e.aggregate_type, e.aggregate_id, coalesce(e.version, 1), e.payload), 'UTF8'));
+      body := sha256(convert_to(concat_ws(E'\x1f', e.type, e.aggregate_type, e.aggregate_id, coalesce(e.version, 1),
+                                          e.payload), 'UTF8'));
       insert into outbox.idempotency (key, event_id, hash) values (e.key, new_id, body) on conflict (key) do nothing;
       if not found then
         select i.event_id, i.hash into known from outbox.idempotency i where i.key = e.key;
@@ -113,12 +116,14 @@ begin
 end $$;
 
 -- What is wrong with an event, in words; null when nothing is.
-create function outbox.event_problem(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns text
+create or replace function outbox.event_problem(
+  type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns text
 language sql immutable parallel safe
 return case
   when type is null or octet_length(type) > 128 or type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$'
     then 'HMD_EVENT_INVALID: type must be noun.verbed ([a-z][a-z0-9_]*, dotted, at most 128 bytes)'
-  when aggregate_type is null or octet_length(aggregate_type) > 128 or aggregate_type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$'
+  when aggregate_type is null or octet_length(aggregate_type) > 128
+    or aggregate_type !~ '^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$'
     then 'HMD_EVENT_INVALID: aggregate_type must be [a-z][a-z0-9_]*, at most 128 bytes'
   when aggregate_id is null or octet_length(aggregate_id) not between 1 and 512
          or translate(aggregate_id, E'\x1e\x1f', '') <> aggregate_id
@@ -132,7 +137,7 @@ return case
 end;
 
 -- For everyone who speaks SQL: select outbox.emit('document.updated', 'document', $1, $2).
-create function outbox.emit(
+create or replace function outbox.emit(
   type text, aggregate_type text, aggregate_id text, payload json default null,
   headers json default null, not_before timestamptz default null, key text default null, version integer default 1
 ) returns bigint
@@ -142,22 +147,25 @@ declare
   problem text := outbox.event_problem(type, aggregate_type, aggregate_id, octet_length(body), version, key);
 begin
   if problem is not null then
-    raise exception using errcode = case when problem like 'HMD_PAYLOAD%' then 'HM003' else 'HM002' end, message = problem;
+    raise exception using errcode = case when problem like 'HMD_PAYLOAD%' then 'HM003'
+      else 'HM002' end, message = problem;
   end if;
   return (select * from outbox.emit_many(array[type], array[aggregate_type], array[aggregate_id], array[body],
     array[version::smallint], array[headers::text], array[not_before], case when key is not null then array[key] end));
 end $$;
 
 -- Locks aggregates for the rest of the transaction, in one order for everybody, so that two callers cannot deadlock.
-create function outbox.lock(aggregate_types text[], aggregate_ids text[]) returns void
+create or replace function outbox.lock(aggregate_types text[], aggregate_ids text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   h integer;
 begin
   if cardinality(aggregate_types) > 100 then
-    raise exception using errcode = 'HM009', message = format('HMD_LOCK_LIMIT: %s aggregates, at most 100', cardinality(aggregate_types));
+    raise exception using errcode = 'HM009', message = format('HMD_LOCK_LIMIT: %s aggregates, at most 100',
+                                                              cardinality(aggregate_types));
   end if;
-  for h in select distinct outbox.hash(t, i) as hash from unnest(aggregate_types, aggregate_ids) as a(t, i) order by 1 loop
+  for h in select distinct outbox.hash(t, i) as hash from unnest(aggregate_types, aggregate_ids) as a(t, i)
+    order by 1 loop
     perform pg_advisory_xact_lock(1212370244, h);
   end loop;
 end $$;

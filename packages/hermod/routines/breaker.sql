@@ -1,0 +1,58 @@
+-- The circuit breaker of a subscription: shared by all workers, one probe at a time.
+
+-- The breaker: nothing is sent until `probe_at`; then one worker at a time may try.
+--   closed ──hold──▶ held ──probe (one wins)──▶ trying ──recover──▶ closed
+--                     ▲                            │
+--                     └───────────hold─────────────┘
+create or replace function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text)
+returns timestamptz
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  now timestamptz := outbox.clock();
+  result timestamptz;
+begin
+  -- Only the first failure, and a failed probe of its owner, count: loops that fail together do not add up, and a late
+  -- failure does not end the probe under way.
+  update outbox.subscription s
+     set held_since = coalesce(s.held_since, now), held_cause = cause, held_says = left(says, 1000),
+       held_count = s.held_count + 1, probe_owner = null,
+         probe_at = now + greatest(after_ms, least(cap_ms, 250 * 2 ^ least(s.held_count,
+               12))::integer) * interval '1 millisecond'
+   where s.name = sub and (s.held_cause is null or s.probe_owner = who)
+  returning s.probe_at into result;
+  if result is null and after_ms > 0 then
+    update outbox.subscription s set probe_at = greatest(s.probe_at, now + after_ms * interval '1 millisecond')
+      where s.name = sub and s.held_cause is not null
+    returning s.probe_at into result;
+  end if;
+  return result;
+end $$;
+
+-- May this worker try now? The right to try lapses by itself when its holder vanishes.
+create or replace function outbox.probe(sub text, who text, call_ms integer) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  now timestamptz := outbox.clock();
+begin
+  update outbox.subscription s set probe_owner = who, probe_at = now + call_ms * interval '1 millisecond'
+   where s.name = sub and s.held_cause is not null and s.probe_at <= now;
+  return found;
+end $$;
+
+-- The right to try is given up unused.
+create or replace function outbox.unprobe(sub text, who text) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  update outbox.subscription s set probe_owner = null, probe_at = outbox.clock()
+   where s.name = sub and s.probe_owner = who;
+  return found;
+end $$;
+
+create or replace function outbox.recover(sub text) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  update outbox.subscription s set held_cause = null, held_since = null, held_says = null, held_count = 0,
+    probe_at = null, probe_owner = null
+   where s.name = sub and s.held_cause is not null;
+  return found;
+end $$;

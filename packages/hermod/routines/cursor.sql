@@ -1,0 +1,18 @@
+-- Where a lane is: its newest cursor, and that of a dry run.
+
+-- The newest cursor of a lane: the live one, or the shadow of a dry run.
+create or replace function outbox.cursor_of(
+  sub text, lane smallint, out fence bigint, out pos bigint, out delivered bigint)
+language sql stable set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+  select c.fence, c.pos, c.delivered from outbox.cursor c
+   where c.subscription = sub and c.lane = cursor_of.lane order by c.fence desc, c.pos desc limit 1
+$$;
+
+create or replace function outbox.shadow_of(
+  sub text, lane smallint, out fence bigint, out pos bigint, out delivered bigint)
+language sql stable set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+  select c.fence, c.pos, c.delivered from outbox.shadow c
+   where c.subscription = sub and c.lane = shadow_of.lane order by c.fence desc, c.pos desc limit 1
+$$;

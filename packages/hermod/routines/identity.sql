@@ -1,0 +1,73 @@
+-- Which database is this? The guard against numbering in a copy or under a restored log.
+
+-- Who this database is: what a restore or a failover changes.
+create or replace function outbox.identity(out system_identifier bigint, out database oid, out timeline integer)
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  -- A statement of its own: privileges are checked when a statement starts, whatever its CASE would choose.
+  if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
+    select c.system_identifier into system_identifier from pg_catalog.pg_control_system() c;
+  end if;
+  select d.oid, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer into database, timeline
+    from pg_catalog.pg_database d where d.datname = current_database();
+end $$;
+
+-- The same as text, remembered by the session: a server that may write keeps its identity and its timeline until it is
+-- started again, and asking costs a fifth of a small step.
+create or replace function outbox.remember_identity() returns text
+language sql
+begin atomic
+  select set_config('outbox.identity', concat_ws(' ', coalesce(i.system_identifier::text, '-'), i.database, i.timeline),
+                    false) from outbox.identity() i;
+end;
+
+-- Refuses where a step could number wrongly: another isolation level, a standby, a sequence that hands out ids in
+-- blocks.
+create or replace function outbox.assert_sequencer() returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception using errcode = 'HM011', message = 'HMD_ISOLATION: a step runs under READ COMMITTED only';
+  end if;
+  -- A transaction's own id is in no snapshot it takes: the step would count it as finished, and what it emits later be
+  -- lost.
+  if pg_current_xact_id_if_assigned() is not null then
+    raise exception
+      using errcode = 'HM011', message = 'HMD_ISOLATION: a step runs in a transaction that has not written yet';
+  end if;
+  if pg_is_in_recovery() then
+    raise exception using errcode = 'HM012', message = 'HMD_STANDBY: this server is a standby; connect to the primary';
+  end if;
+  if (select s.seqcache from pg_catalog.pg_sequence s where s.seqrelid = 'outbox.event_id'::regclass) <> 1 then
+    raise exception using errcode = 'HM013',
+      message = 'HMD_SEQUENCE_CACHE: ids are not handed out in order; run: alter sequence outbox.event_id cache 1';
+  end if;
+end $$;
+
+-- The restore guard: xids of another cluster mean nothing here, so numbering by them could lose events silently.
+create or replace function outbox.assert_same_database(
+  last outbox.step, system_identifier bigint, database oid, cur pg_snapshot) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if last.id is null then
+    if exists (select from outbox.event e where e.xid >= pg_snapshot_xmax(cur)
+               and e.xid >= pg_snapshot_xmax(pg_current_snapshot())) then
+      raise exception
+        using errcode = 'HM015',
+          message = 'HMD_RESTORED: events of another cluster are here but no step; run: hermod rebase';
+    elsif exists (select from outbox.log) then
+      raise exception using errcode = 'HM015', message = 'HMD_RESTORED: a log is here but no step; run: hermod rebase';
+    end if;
+  elsif last.system_identifier <> system_identifier or last.database <> database then
+    raise exception
+      using errcode = 'HM015', message = 'HMD_RESTORED: this database was restored or moved; run: hermod rebase';
+  elsif pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) then
+    raise exception
+      using errcode = 'HM015', message = 'HMD_RESTORED: transaction ids went backwards; run: hermod rebase';
+  end if;
+  if outbox.last_id() < greatest((select st.fenced_id from outbox.setting st), last.last_id) then
+    raise exception
+      using errcode = 'HM015',
+        message = 'HMD_RESTORED: the id sequence lies behind restored events; run: hermod rebase';
+  end if;
+end $$;

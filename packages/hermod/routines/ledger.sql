@@ -1,0 +1,73 @@
+-- Ledger sinks: every event has a row.
+
+-- Ledger sinks: one row an event and the cursor, in one transaction; from then on the rows are the truth.
+create or replace function outbox.enlist(
+  sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer,
+  attempts_max integer)
+returns integer language plpgsql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+declare
+  s     outbox.subscription;
+  at    record;
+  last  bigint;
+  total integer := 0;
+  n     integer;
+begin
+  perform from outbox.lane l where l.subscription = sub and l.lane = any (lanes) order by l.lane for update;
+  select * into s from outbox.subscription where name = sub;
+  if s.revision > rev or s.mode <> 'live' or s.held_cause is not null then
+    return 0;
+  end if;
+  for at in
+    select l.lane, l.fence, c.fence as cursor_fence, c.pos, c.delivered, f.types, f.aggregates,
+           (select min(x.from_pos) from outbox.filter x where x.subscription = sub and x.from_pos > c.pos) as until
+      from outbox.lane l
+      join unnest(lanes, fences) as w(lane, fence) on w.lane = l.lane and w.fence = l.fence
+     cross join lateral outbox.cursor_of(sub, l.lane) c
+     cross join lateral (select * from outbox.filter x where x.subscription = sub and x.from_pos <= c.pos
+                         order by x.from_pos desc limit 1) f
+     where l.subscription = sub and l.owner = who
+  loop
+    with scanned as materialized (
+      select * from outbox.scan(s.lanes = 1, at.lane, at.pos, coalesce(at.until, 9223372036854775806), scan_max)
+    ), hit as materialized (
+      select g.* from scanned g join outbox.event e on e.id = g.event_id
+       where outbox.matches(at.types, e.type) and (at.aggregates is null or e.aggregate_type = any (at.aggregates))
+       order by g.pos limit count_max
+    ), put as (
+      insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
+                                   attempts_max, next_attempt_at, updated_at)
+      select sub, at.lane, h.pos, h.event_id, e.aggregate_type, e.aggregate_id, h.hash, 'pending', enlist.attempts_max,
+             outbox.clock(), outbox.clock()
+        from hit h join outbox.event e on e.id = h.event_id
+    )
+    select (select count(*) from hit), case when (select count(*) from hit) = count_max
+           then (select max(h.pos) from hit h)
+            else coalesce((select max(g.pos) from scanned g), at.until) end into n, last;
+    if last > at.pos then
+      insert into outbox.cursor (subscription, lane, fence, pos, delivered)
+        values (sub, at.lane, at.fence, last, at.delivered);
+      delete from outbox.cursor c where c.subscription = sub and c.lane = at.lane and c.fence = at.cursor_fence
+        and c.pos = at.pos;
+    end if;
+    total := total + n;
+  end loop;
+  return total;
+end $$;
+
+-- Recorded right before the effect, under the lane's fence. False: the lease is lost, do not send.
+create or replace function outbox.sending(
+  sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform from outbox.lane l where l.subscription = sub and l.lane = of_lane and l.owner = who and l.fence = of_fence
+    for update;
+  if not found then
+    return false;
+  end if;
+  update outbox.delivery d set state = 'sending', fence = of_fence, attempts = d.attempts + 1, next_attempt_at = null,
+         updated_at = outbox.clock(), receipt = coalesce(note, d.receipt)
+   where d.subscription = sub and d.lane = of_lane and d.pos = of_pos and d.state in ('pending', 'retrying');
+  return found;
+end $$;

@@ -1,0 +1,32 @@
+-- park: a destination took the call as a task; whoever owns the lane next asks for it instead of sending again.
+
+-- A call that its destination took as a task: whoever owns the lane next asks for the outcome instead of sending again.
+-- Returns the lanes it is recorded for.
+create or replace function outbox.park(sub text, who text, handle text, lanes json) returns setof smallint
+language sql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  update outbox.lane l set parked = jsonb_build_object('handle', park.handle, 'fence', c.fence::text, 'from',
+                                                       b."from"::text, 'to', b."to"::text,
+           'delivered', b.delivered, 'superseded', b.superseded, 'since', outbox.clock())
+    from json_to_recordset(park.lanes) as b(lane smallint, fence bigint, "from" bigint, "to" bigint, delivered integer,
+                                            superseded integer)
+   cross join lateral outbox.cursor_of(sub, b.lane) c
+   where l.subscription = sub and l.lane = b.lane and l.fence = b.fence and l.owner = who and c.pos = b."from"
+  returning l.lane
+$$;
+
+-- What is parked in a lane. Void unless the cursor is still the one it began at: neither moved on, nor moved and put
+-- back.
+create or replace function outbox.parked_in(sub text, of_lane smallint)
+returns table (handle text, "from" bigint, "to" bigint,
+  delivered integer, superseded integer, since timestamptz)
+language sql stable set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  select p.handle, p."from", p."to", p.delivered, p.superseded, p.since
+    from outbox.lane l
+   cross join lateral jsonb_to_record(l.parked) as p(handle text, fence bigint, "from" bigint, "to" bigint,
+                                                     delivered integer, superseded integer, since timestamptz)
+   cross join lateral outbox.cursor_of(sub, of_lane) c
+   where l.subscription = sub and l.lane = of_lane and l.parked is not null
+     and c.pos = p."from" and c.fence = p.fence
+$$;

@@ -1,0 +1,287 @@
+-- read: what comes next in leased lanes, filtered, with payloads.
+
+-- The next rows of the log in one lane; of all lanes, in order, for a subscription with a single lane.
+create or replace function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer)
+returns setof outbox.log
+language plpgsql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+declare
+  first bigint;
+begin
+  if not single then
+    return query select g.* from outbox.log g where g.lane = from_lane and g.pos > after and g.pos <= up_to
+      order by g.pos limit rows_max;
+    return;
+  end if;
+  -- Positions are dense within an epoch: start at the first one there is, then read a range.
+  select min(n.pos) into first from outbox.setting t
+   cross join lateral generate_series(0, t.lanes - 1) i
+   cross join lateral (select g.pos from outbox.log g where g.lane = i and g.pos > after and g.pos <= up_to
+                       order by g.pos limit 1) n;
+  return query
+    select g.* from outbox.setting t
+     cross join lateral generate_series(0, t.lanes - 1) i
+     cross join lateral (select * from outbox.log g where g.lane = i and g.pos >= first
+                         and g.pos < least(first + rows_max, up_to + 1)) g
+     order by g.pos;
+end $$;
+
+-- The next events of a row's aggregate in the log, after it and not beyond the lane's cursor: they wait for it.
+create or replace function outbox.followers(d outbox.delivery, up_to bigint, rows_max integer)
+returns table (pos bigint, event_id bigint)
+language sql stable set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+  select g.pos, g.event_id
+    from outbox.log g
+    join outbox.event e on e.id = g.event_id
+   where g.lane = (select outbox.lane_of((d).hash, t.lanes) from outbox.setting t)
+     and g.pos > (d).pos and g.pos <= up_to and g.hash = (d).hash
+     and e.aggregate_type = (d).aggregate_type and e.aggregate_id = (d).aggregate_id
+     and not exists (select from outbox.delivery x
+                      where x.subscription = (d).subscription and x.lane = (d).lane and x.pos = g.pos
+                        and x.state in ('discarded', 'delivered', 'unknown'))
+     and exists (select from (select f.types, f.aggregates from outbox.filter f
+                               where f.subscription = (d).subscription and f.from_pos < g.pos order by f.from_pos desc
+                                 limit 1) f
+                  where outbox.matches(f.types, e.type)
+                    and (f.aggregates is null or e.aggregate_type = any (f.aggregates)))
+   order by g.pos limit rows_max
+$$;
+
+-- The first of them, or null.
+create or replace function outbox.follower(d outbox.delivery, up_to bigint, out pos bigint, out event_id bigint)
+language sql stable
+begin atomic
+  select f.pos, f.event_id from outbox.followers(d, up_to, 1) f;
+end;
+
+-- What an aggregate's open rows mean for its next event.
+create or replace function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) returns text
+language sql stable set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+  select case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held' when count(*) > 0 then 'dead' end
+    from outbox.delivery d
+   where d.subscription = (s).name and d.lane = at_lane and d.hash = outbox.hash(of_type, of_id)
+     and d.state in ('retrying', 'dead')
+     and d.aggregate_type = of_type and d.aggregate_id = of_id
+$$;
+
+-- Several lanes under one filter, each with its share of the limits: lanes that were full get what the others leave.
+-- Streams from the index into the answer, in order of position: an event's payload is copied once. Written into its
+-- caller by the planner, as it must be.
+create or replace function outbox.read_lanes(
+  s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean,
+  kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean)
+returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+language sql stable
+begin atomic
+  select b.lane, false,
+         -- Everything matches and no limit was met: what was found is what there is.
+         case when r.got < b.budget and kinds is null and not ends and r.bytes < b.bytes then r.last
+              when r.got < b.budget then (
+                select case when r.got < least(c.matched, b.budget) then null
+                            when ends and not exists (
+                              select from outbox.scan(false, b.lane, coalesce(c.last, b.after), until, 1))
+                            then until else c.last end
+                  from (select count(*) filter (where kinds is null or g.kind = any (kinds)) as matched,
+                               max(g.pos) as last
+                          from outbox.scan(false, b.lane, b.after, until,
+                                           case when kinds is null then b.budget else scan_max end) g) c) end,
+         r.heads, r.payloads, r.kind_max
+    from (select w.lane, w.after, greatest(1, bytes_max / w.number) as bytes, greatest(1,
+                 case when w.full = 0 or w.full = w.number then count_max / w.number
+                      when w.filled then (
+                        count_max - (w.number - w.full) * greatest(1, count_max / (4 * w.number))) / w.full
+                      else count_max / (4 * w.number) end)::integer as budget
+            from (select u.*, count(*) over () as number, count(*) filter (where u.filled) over () as full
+                    from unnest(lanes, after, filled) as u(lane, after, filled)
+                   -- A lane without news costs one probe; where a filter ends, every lane has to be looked at.
+                   where ends or exists (select from outbox.log l
+                                         where l.lane = u.lane and l.pos > u.after and l.pos <= until)) w) b
+   cross join lateral (
+     -- The common case is written out: a call of head() for each event would cost more than all the rest.
+     select count(*) as got, max(z.pos) as last, max(z.before + z.bytes) as bytes, max(z.kind) as kind_max, string_agg(
+              case when z.version = 1 and z.kind <> 0 and z.key is null and z.headers is null and m.mark is null
+                   then concat_ws(E'\x1f', z.pos, z.event_id, z.kind, date_part('epoch', z.created_at), z.aggregate_id)
+                   else outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
+                     case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key,
+                     case when m.mark is distinct from 'held' then z.headers end) end, E'\x1e') as heads,
+            string_agg(
+              case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end,
+              E'\x1e') as payloads
+       from (select g.pos, g.event_id, g.kind, g.bytes, g.before, e.version, e.created_at, e.type, e.aggregate_type,
+                    e.aggregate_id, e.key, e.headers, e.payload
+               from (select w.pos, w.event_id, w.kind, w.bytes,
+                            sum(w.bytes) over (order by w.pos rows unbounded preceding) - w.bytes as before
+                       from (select c.pos, c.event_id, c.kind, c.bytes
+                               from (select l.pos, l.event_id, l.kind, l.bytes from outbox.log l
+                                      where l.lane = b.lane and l.pos > b.after and l.pos <= until order by l.pos
+                                      limit case when kinds is null then b.budget else scan_max end) c
+                              where kinds is null or c.kind = any (kinds) order by c.pos limit b.budget) w) g
+               left join outbox.event e on e.id = g.event_id
+              where g.before < b.bytes) z
+      cross join lateral (
+        select case when marked then outbox.mark(s, b.lane, z.aggregate_type, z.aggregate_id) end as mark) m) r;
+end;
+
+-- The same for a subscription with a single lane, which reads all lanes of the log by position.
+create or replace function outbox.read_single(
+  s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint,
+  scan_max integer, marked boolean)
+returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+language plpgsql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+declare
+  rows_max integer := case when kinds is null then budget else scan_max end;
+  got      integer;
+begin
+  lane := 0;
+  due := false;
+  select count(*), max(r.kind), string_agg(r.head, E'\x1e'), string_agg(r.payload, E'\x1e')
+    into got, kind_max, heads, payloads
+    from (select z.kind, outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
+                   case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case
+                     when m.mark is distinct from 'held' then z.headers end) as head,
+                 case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end as payload
+            from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id,
+                         e.key, e.headers, e.payload
+                    from (select w.*, sum(w.bytes) over (order by w.pos rows unbounded preceding) - w.bytes as before
+                            from (select c.* from outbox.scan(true, 0::smallint, after, until, rows_max) c
+                                   where kinds is null or c.kind = any (kinds) order by c.pos limit budget) w) g
+                    left join outbox.event e on e.id = g.event_id
+                   where g.before < bytes_max) z
+           cross join lateral (
+             select case when marked then outbox.mark(s, 0::smallint, z.aggregate_type, z.aggregate_id) end as mark) m
+           order by z.pos) r;
+  if got < budget then
+    select case when got < least(c.matched, budget) then null
+                when ends and not exists (select from outbox.scan(true, 0::smallint, coalesce(c.last, after), until, 1))
+                then until else c.last end into through
+      from (select count(*) filter (where kinds is null or g.kind = any (kinds)) as matched, max(g.pos) as last
+              from outbox.scan(true, 0::smallint, after, until, rows_max) g) c;
+  end if;
+  return next;
+end $$;
+
+-- Deliveries that are due again, and the pending ones of a ledger.
+create or replace function outbox.read_due(
+  s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamptz)
+returns table (lane smallint, head text, payload text)
+language sql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+  with head as materialized (
+    select d.* from outbox.delivery d
+     where d.subscription = (s).name and d.lane = any (lanes) and d.next_attempt_at <= now
+       and not ((s).ordered and not (s).coalesced and exists (
+         select from outbox.delivery o where o.subscription = d.subscription and o.lane = d.lane and o.hash = d.hash
+            and o.aggregate_type = d.aggregate_type and o.aggregate_id = d.aggregate_id and o.pos < d.pos
+              and o.state <> 'delivered'
+            and (o.state in ('pending', 'retrying', 'sending')
+                 or (o.state = 'dead' and (s).dead_holds and not (s).ledger))))
+     order by d.next_attempt_at, d.pos limit count_max
+  ), due as materialized (
+    -- What waits behind a head goes with it, in order: else an aggregate that failed once could catch up only event by
+    -- event.
+    select * from (
+      select h.lane, h.pos, h.event_id, h.attempts, h.aggregate_type, h.aggregate_id, h.correction, h.event from head h
+      union all
+      select h.lane, f.pos, f.event_id, 0, h.aggregate_type, h.aggregate_id, null, null
+        from head h
+       cross join lateral outbox.cursor_of((s).name, h.lane) c
+       cross join lateral outbox.followers(h, least(c.pos, (
+         select min(o.pos) - 1 from outbox.delivery o
+          where o.subscription = h.subscription and o.lane = h.lane and o.hash = h.hash and o.state <> 'delivered'
+            and o.aggregate_type = h.aggregate_type and o.aggregate_id = h.aggregate_id
+              and o.pos > h.pos)), least(count_max, 500) - 1) f
+       where (s).ordered and not (s).coalesced and not (s).ledger and count_max > 1) u
+     order by u.pos limit count_max
+  ), sized as (
+    select d.*, e.version as e_version, e.created_at as e_created_at, e.type as e_type, e.key as e_key,
+           e.headers as e_headers, e.payload as e_payload,
+           coalesce(sum(e.bytes) over (order by d.pos rows unbounded preceding), 0) - coalesce(e.bytes, 0) as before
+      from due d left join outbox.event e on e.id = d.event_id
+  )
+  select z.lane, outbox.head(z.pos, z.event_id, 0::smallint,
+                             coalesce(z.e_created_at, (z.event ->> 'created_at')::timestamptz), z.aggregate_id,
+           coalesce(z.e_version, (z.event ->> 'version')::smallint), 'due ' || z.attempts,
+           coalesce(z.e_type, z.event ->> 'type') || ' ' || z.aggregate_type, coalesce(z.e_key, z.event ->> 'key'),
+           coalesce(z.correction -> 'headers', z.e_headers, z.event -> 'headers')),
+         coalesce(coalesce(z.correction -> 'payload', z.e_payload, z.event -> 'payload')::text, '')
+    from sized z where z.before < bytes_max order by z.pos
+$$;
+
+-- The next events of the lanes, one row for each that has some (and one more for its retries that are due). Heads and
+-- payloads are lists separated by U+001E: thousands of rows of a dozen columns cost both sides more than the events
+-- themselves. `through` says how far the lane was scanned (null: only as far as its last event). The first row names no
+-- lane: the subscription may be read. No row at all: it is paused, held or outdated.
+create or replace function outbox.read(
+  sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer,
+  probing boolean, filled boolean[] default null)   -- lanes whose last read met a limit
+returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+language plpgsql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+declare
+  s      outbox.subscription;
+  now    timestamptz := outbox.clock();
+  marked boolean;
+  used   integer := 0;
+  got    integer;
+  head   bigint;
+  f      record;
+  kinds  smallint[];
+begin
+  select * into s from outbox.subscription where name = sub;
+  if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing) then
+    return;
+  end if;
+  return next;
+  if s.mode <> 'dry-run' and exists (select from outbox.delivery d
+                                     where d.subscription = sub and d.lane = any (lanes)
+                                       and d.next_attempt_at <= now) then
+    due := true;
+    for lane, got, heads, payloads in
+      select d.lane, count(*), string_agg(d.head, E'\x1e' order by d.n), string_agg(d.payload, E'\x1e' order by d.n)
+        from outbox.read_due(s, lanes, count_max, bytes_max, now) with ordinality as d(lane, head, payload, n)
+          group by d.lane
+    loop
+      used := used + got;
+      return next;
+    end loop;
+  end if;
+  if s.ledger and s.mode <> 'dry-run' then
+    return;
+  end if;
+  -- Nothing beyond this head is read: kinds are looked up after it, so a pair numbered for the first time is among
+  -- them.
+  head := coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0);
+  marked := (s.ordered or s.coalesced) and s.mode <> 'dry-run'
+    and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes)
+                and d.state in ('retrying', 'dead'));
+  -- Lanes that stand under the same filter are read together: mostly all of them.
+  for f in
+    select c.types, c.aggregates, least(head, c.next) as until, coalesce(c.next <= head, false) as ends, u.*
+      from (select x.types, x.aggregates, x.from_pos, lead(x.from_pos) over (order by x.from_pos) as next
+              from outbox.filter x where x.subscription = sub) c
+     cross join lateral (
+       select array_agg(w.lane) as lanes, array_agg(w.after) as after, array_agg(coalesce(w.filled, false)) as filled,
+              count(*)::integer as number
+         from unnest(read.lanes, read.after, read.filled) as w(lane, after, filled)
+        where w.after >= c.from_pos and (c.next is null or w.after < c.next)) u
+     where u.number > 0
+  loop
+    kinds := outbox.kinds(f.types, f.aggregates);
+    if s.lanes > 1 then
+      return query select * from outbox.read_lanes(s, f.lanes, f.after, f.filled, f.until, f.ends, kinds,
+        (count_max - used) * f.number / cardinality(lanes), bytes_max * f.number / cardinality(lanes), scan_max,
+          marked);
+    else
+      return query select * from outbox.read_single(s, f.after[1], f.until, f.ends, kinds,
+                                                    greatest(1, count_max - used), bytes_max, scan_max, marked);
+    end if;
+  end loop;
+end $$;
