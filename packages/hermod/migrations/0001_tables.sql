@@ -146,6 +146,11 @@ create table outbox.lane (
   fence        bigint      not null default 0,
   lease_until  timestamptz not null default '-infinity',
   parked       jsonb       check (length(parked ->> 'handle') between 1 and 2000),
+  -- The former owner's lease ran out: what it may have been sending is sent again at `again_at` (routines/again.sql).
+  again_at     timestamptz,
+  again_from   bigint,
+  again_since  bigint,
+  again_hashes integer[]   not null default '{}',
   primary key (subscription, lane)
 ) with (fillfactor = 50);
 
@@ -262,8 +267,6 @@ create table outbox.inbox (
 );
 create index inbox_at on outbox.inbox (at);
 
--- Events of one lane, packed as `outbox.read` packs them.
-create type outbox.packed as (lane smallint, through bigint, heads text, payloads text, kind_max smallint);
 
 -- What came of one lane's batch.
 create type outbox.settlement as (lane smallint, fence bigint, "from" bigint, "to" bigint, sent integer,

@@ -2,8 +2,10 @@
 -- planner otherwise flips to a hash join over everything once statistics change.
 
 -- Leases up to `lanes_max` free lanes that have work. An idle call writes nothing, not even a transaction id.
-create or replace function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer)
-returns table (lane smallint, fence bigint, pos bigint, expired boolean)
+-- `call_ms`: how long a call of a former owner may take to land last; null: it cannot do harm (again.sql).
+create or replace function outbox.claim(
+  sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer default null)
+returns table (lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
@@ -39,6 +41,7 @@ begin
                        and d.next_attempt_at <= now)
             or s.ledger and exists (select from outbox.delivery d
                                     where d.subscription = sub and d.lane = l.lane and d.state = 'sending')
+            or l.again_at <= now and s.mode = 'live'
             or replayed is not null and exists (select from outbox.replay r
                  where r.subscription = sub and r.journey = replayed and r.lane = l.lane and not r.met))
      order by random());
@@ -65,9 +68,13 @@ begin
      where l.subscription = sub and l.lane = any (taken) and d.subscription = sub and d.lane = l.lane
        and d.state = 'sending' and d.fence < l.fence;
   end if;
+  if call_ms is not null and not s.ledger and s.mode = 'live' and cardinality(late) > 0 then
+    perform outbox.note_again(sub, late, call_ms);
+  end if;
   -- In its own statement: the cursor of a settle that committed while this one locked.
   return query
     select l.lane, l.fence, coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
-                                     (select c.pos from outbox.cursor_of(sub, l.lane) c)), l.lane = any (late)
+                                     (select c.pos from outbox.cursor_of(sub, l.lane) c)), l.lane = any (late),
+           (extract(epoch from l.again_at - now) * 1000)::integer
       from outbox.lane l where l.subscription = sub and l.lane = any (taken);
 end $$;

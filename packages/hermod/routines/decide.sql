@@ -16,11 +16,7 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
     join outbox.event e on e.id = g.event_id
    where ((s).ordered or (s).coalesced) and g.pos > (d).pos and g.pos <= c.pos and g.hash = (d).hash
      and e.aggregate_type = (d).aggregate_type and e.aggregate_id = (d).aggregate_id
-     and exists (select from (select f.types, f.aggregates from outbox.filter f
-                               where f.subscription = (d).subscription and f.from_pos < g.pos order by f.from_pos desc
-                                 limit 1) f
-                  where outbox.matches(f.types, e.type) and (f.aggregates is null
-                                                             or e.aggregate_type = any (f.aggregates)))
+     and outbox.heard((d).subscription, g.pos, e.type, e.aggregate_type)
      and not exists (select from outbox.delivery x where x.subscription = (d).subscription and x.lane = (d).lane
                         and x.pos = g.pos and x.state <> 'delivered')
      and not exists (select from outbox.delivery o where not (s).ledger and o.subscription = (d).subscription
@@ -31,17 +27,18 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
    order by g.pos limit 1
 $$;
 
--- A call may be under way with this row: its result must not count, and whoever takes the lane next sends again. The
--- owner stays, so that the next one waits out the call of the old. A ledger needs none of it: its rows are checked
--- right before the effect.
+-- A call may be under way with this row: its result must not count. The owner loses the lane, but the lease runs on:
+-- nobody sends what comes next before that call has ended or its deadline has passed. An owner with no call under way
+-- gives the lane back at once. A ledger needs none of it: its rows are checked right before the effect.
 create or replace function outbox.interrupt(s outbox.subscription, d outbox.delivery) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if s.ledger or d.next_attempt_at is null or d.next_attempt_at > outbox.clock() then
     return false;
   end if;
-  update outbox.lane l set lease_until = '-infinity', fence = l.fence + 1
-   where l.subscription = s.name and l.lane = d.lane and l.owner is not null and l.lease_until > outbox.clock();
+  update outbox.lane l set owner = 'interrupted ' || l.owner
+   where l.subscription = s.name and l.lane = d.lane and l.owner not like 'interrupted %'
+     and l.lease_until > outbox.clock();
   return found;
 end $$;
 

@@ -30,3 +30,11 @@ return case when '*' = any (types) and aggregates is null then null else
   array(select distinct k.code from outbox.kind k
          where k.code = 0 or (outbox.matches(types, k.type) and (aggregates is null
                                                                  or k.aggregate_type = any (aggregates)))) end;
+
+-- Does a subscription hear this event? A filter holds from the position where it was installed.
+create or replace function outbox.heard(sub text, at_pos bigint, of_type text, of_aggregate_type text) returns boolean
+language sql stable
+return exists (
+  select from (select f.types, f.aggregates from outbox.filter f
+                where f.subscription = sub and f.from_pos < at_pos order by f.from_pos desc limit 1) f
+   where outbox.matches(f.types, of_type) and (f.aggregates is null or of_aggregate_type = any (f.aggregates)));

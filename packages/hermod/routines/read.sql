@@ -42,11 +42,7 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
      and not exists (select from outbox.delivery x
                       where x.subscription = (d).subscription and x.lane = (d).lane and x.pos = g.pos
                         and x.state in ('discarded', 'delivered', 'unknown'))
-     and exists (select from (select f.types, f.aggregates from outbox.filter f
-                               where f.subscription = (d).subscription and f.from_pos < g.pos order by f.from_pos desc
-                                 limit 1) f
-                  where outbox.matches(f.types, e.type)
-                    and (f.aggregates is null or e.aggregate_type = any (f.aggregates)))
+     and outbox.heard((d).subscription, g.pos, e.type, e.aggregate_type)
    order by g.pos limit rows_max
 $$;
 

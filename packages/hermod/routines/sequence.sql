@@ -27,18 +27,18 @@ create or replace function outbox.near_ids() returns integer
 language sql immutable parallel safe
 return 1000;
 
--- A window of few ids, whole: numbers what may be delivered and files the rest. What lies in the lanes of `take` is
--- handed over at once, if it is within the limits (else null).
+-- A window of few ids, whole: numbers what may be delivered and files the rest.
 create or replace function outbox.number_near(
   lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamptz,
-  take smallint[], count_max integer, bytes_max bigint, out numbered integer, out last_id bigint, out lanes smallint[],
-  out kinds smallint[], out filed integer, out taken outbox.packed[])
+  out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[], out filed integer)
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   with w as materialized (
-    select e.*, outbox.hash(e.aggregate_type, e.aggregate_id) as hash from outbox.event e
+    select e.id, e.type, e.aggregate_type, e.bytes, e.not_before,
+           outbox.hash(e.aggregate_type, e.aggregate_id) as hash
+      from outbox.event e
      where e.id > above and pg_visible_in_snapshot(e.xid, upper) and not pg_visible_in_snapshot(e.xid, lower)
-       order by e.id
+     order by e.id
   ), later as (
     insert into outbox.scheduled (due, event_id) select w.not_before, w.id from w where w.not_before > number_near.due
     returning event_id
@@ -48,20 +48,10 @@ begin
            coalesce(k.code, outbox.kind_code(w.type, w.aggregate_type))
       from w left join outbox.kind k on k.type = w.type and k.aggregate_type = w.aggregate_type
      where w.not_before is null or w.not_before <= number_near.due
-    returning pos, event_id, lane, kind
-  ), few as materialized (
-    select count(*) <= count_max and coalesce(sum(w.bytes), 0) <= bytes_max as fit from w
-  ), pack as (
-    select p.lane, max(p.pos) as through,
-           string_agg(outbox.head(p.pos, w.id, p.kind, w.created_at, w.aggregate_id, w.version, null,
-             case when p.kind = 0 then w.type || ' ' || w.aggregate_type end, w.key, w.headers), E'\x1e'
-               order by p.pos) as heads,
-           string_agg(w.payload::text, E'\x1e' order by p.pos) as payloads, max(p.kind) as kind_max
-      from put p join w on w.id = p.event_id where p.lane = any (take) and (select f.fit from few f) group by p.lane
+    returning lane, kind
   )
-  select count(*), array_agg(distinct p.lane), array_agg(distinct p.kind), (select count(*) from later),
-         case when (select f.fit from few f) then array(select row(k.*)::outbox.packed from pack k) end
-    into numbered, lanes, kinds, filed, taken from put p;
+  select count(*), array_agg(distinct p.lane), array_agg(distinct p.kind), (select count(*) from later)
+    into numbered, lanes, kinds, filed from put p;
 end $$;
 
 -- The first piece of a window: one statement that streams from the indexes into the log, so that an event is copied
@@ -183,7 +173,9 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   base bigint := epoch::bigint << 32;
 begin
-  -- One by one in the order of settle, which may be at work: two orders would deadlock.
+  -- One by one in the order of settle, which may be at work: two orders would deadlock. Not for long: numbering waits
+  -- meanwhile, and the next step tries again.
+  perform set_config('lock_timeout', '100ms', true);
   perform from outbox.lane l order by l.subscription, l.lane for update;
   update outbox.lane l set owner = null, lease_until = '-infinity', parked = null,
     fence = greatest(((l.fence >> 32) + 1) << 32, base);
@@ -191,13 +183,9 @@ begin
 end $$;
 
 -- One step. No row back: another session is at it. Safe to call from any number of workers, also behind a pooler.
--- `taken`: what comes next in the lanes of `take`, which were read up to `known`; null: they have to be read.
-create or replace function outbox.sequence(
-  piece integer default 10000, take smallint[] default null, known bigint default null, count_max integer default 0,
-  bytes_max bigint default 0)
-returns table (
-  numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[],
-  taken outbox.packed[])
+-- Nothing in it waits for a lock that somebody else may hold: all numbering would wait with it.
+create or replace function outbox.sequence(piece integer default 10000)
+returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off
 set jit = off as $$
@@ -285,8 +273,7 @@ begin
      order by s.id desc limit 1;
     near := greatest(near, setting.fenced_id);
     if seen.last_id - near <= least(outbox.near_ids(), piece) then
-      part := outbox.number_near(lower, cur, near, pos, setting.lanes, due_at, take, count_max, bytes_max);
-      taken := part.taken;
+      part := outbox.number_near(lower, cur, near, pos, setting.lanes, due_at);
       filed := part.filed;
     else
       late := array(select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur));
@@ -341,12 +328,6 @@ begin
   if due_fresh > 0 or numbered not between 1 and 100 then
     lanes := null;
     kinds := null;
-  end if;
-  if numbered = 0 and not more then
-    taken := '{}';
-  end if;
-  if due_fresh > 0 or new_epoch or (known = last.pos) is not true then
-    taken := null;
   end if;
   return next;
 end $$;

@@ -11,7 +11,7 @@ import { version } from './version.ts'
 /** What a function's text names at its creation comes before it; `grants` is last, so that it finds all of them. */
 export const routineNames: readonly string[] = [
   ...['clock', 'hash', 'partition', 'emit', 'identity', 'kind', 'head', 'sequence', 'cursor'],
-  ...['claim', 'lease', 'park', 'read', 'subscribe', 'ledger', 'settle', 'turn', 'breaker', 'worker', 'auditor'],
+  ...['again', 'claim', 'lease', 'park', 'read', 'subscribe', 'ledger', 'settle', 'breaker', 'worker', 'auditor'],
   ...['rebase', 'status', 'upkeep', 'prune', 'retention', 'decide', 'watch', 'journey', 'replay', 'grants'],
 ]
 

@@ -6,6 +6,7 @@ import {
   policyRaised,
 } from '../../../packages/hermod/test/interleavings/cases/failing.ts'
 import { newKind, raiseAgainstSettle } from '../../../packages/hermod/test/interleavings/cases/lanes.ts'
+import { discardInFlight, lateWrite } from '../../../packages/hermod/test/interleavings/cases/late-writes.ts'
 import { leaseExpiry, wrongClock } from '../../../packages/hermod/test/interleavings/cases/leases.ts'
 import { ledger } from '../../../packages/hermod/test/interleavings/cases/ledger.ts'
 import { crashBeforeDelivery } from '../../../packages/hermod/test/interleavings/cases/losing.ts'
@@ -37,9 +38,9 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'src/flow/claim.ts',
-        find: 'const rows = await select(db, CLAIM, [name, revision, owner, lanesMax, leaseMs])',
+        find: 'const rows = await select(db, CLAIM, [name, revision, owner, lanesMax, leaseMs, callMs])',
         replace: `const off = Date.now() - (performance.timeOrigin + performance.now())
-  const rows = await select(db, CLAIM, [name, revision, owner, lanesMax, Math.round(leaseMs + off)])`,
+  const rows = await select(db, CLAIM, [name, revision, owner, lanesMax, Math.round(leaseMs + off), callMs])`,
       },
     ],
     caughtBy: wrongClock,
@@ -83,6 +84,26 @@ export const sabotages: readonly Sabotage[] = [
     ],
     caughtBy: unsettledAtMost,
     red: /delivered and not settled/,
+  },
+  {
+    name: 'no-second-send',
+    says: 'after a take-over by expiry nothing is sent again',
+    patches: [{ file: 'routines/claim.sql', find: 'perform outbox.note_again(sub, late, call_ms);', replace: 'null;' }],
+    caughtBy: lateWrite,
+    red: /the last word/,
+  },
+  {
+    name: 'interrupt-frees',
+    says: 'a decision on a row frees its lane although a call is out',
+    patches: [
+      {
+        file: 'routines/decide.sql',
+        find: "set owner = 'interrupted ' || l.owner",
+        replace: "set owner = 'interrupted ' || l.owner, lease_until = '-infinity'",
+      },
+    ],
+    caughtBy: discardInFlight,
+    red: /before the call has ended/,
   },
   {
     name: 'skip-failure',

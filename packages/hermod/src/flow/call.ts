@@ -30,6 +30,8 @@ export interface CallOptions {
   sending(entry: Entry, note: object | undefined): Promise<void>
   /** The destination took the call as a task: waits for its end. Undefined: nobody waits any more. */
   parked?(handle: string, entries: readonly Entry[]): Promise<Outcome | undefined>
+  /** Told when a sink does not end although its call has. */
+  abandoned?(): void
   /** Told after each call to the sink. */
   called?(events: readonly Entry[], outcomes: readonly (Outcome | undefined)[], durationMs: number): void
 }
@@ -67,6 +69,7 @@ async function attempt(
       return entries.map(() => outcome && ofAll(outcome, entries.length))
     }
     if (given !== OVERDUE) return [...normaliseOutcomes(given, events, { ledger })]
+    options.abandoned?.()
     return entries.map((entry) => overdue(options.signal, ledger && begun.has(entry)))
   } catch (error) {
     return entries.map((entry) => {

@@ -7,7 +7,8 @@ import type { EventDefinitions } from '../define-events.ts'
 import { DeliveredEvent, type DeliveredEventFields } from '../delivered-event.ts'
 import type { EntryOutcome, Result } from './result.ts'
 
-const CLAIM = `select lane::text, fence::text, pos::text, expired::text from outbox.claim($1, $2, $3, $4, $5)`
+const CLAIM = `select lane::text, fence::text, pos::text, expired::text, again_ms::text
+  from outbox.claim($1, $2, $3, $4, $5, $6)`
 
 const READ = `select lane, due, through, heads, payloads, kind_max
   from outbox.read($1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8, $9::boolean[])`
@@ -21,22 +22,31 @@ export interface ClaimedLane {
   readonly cursor: bigint
   /** The former owner did not give it back: its lease ran out. */
   readonly expired: boolean
+  /** What a former owner may have sent late is sent again after this time. */
+  readonly againMs: number | undefined
+}
+
+export interface ClaimOptions {
+  readonly lanesMax: number
+  readonly leaseMs: number
+  /** How long a former owner's call may take to land last; null: it cannot do harm. */
+  readonly callMs: number | null
 }
 
 export async function claim(
   db: Database,
   subscription: { readonly name: string; readonly revision: number },
   owner: string,
-  lanesMax: number,
-  leaseMs: number,
+  { lanesMax, leaseMs, callMs }: ClaimOptions,
 ): Promise<ClaimedLane[]> {
   const { name, revision } = subscription
-  const rows = await select(db, CLAIM, [name, revision, owner, lanesMax, leaseMs])
+  const rows = await select(db, CLAIM, [name, revision, owner, lanesMax, leaseMs, callMs])
   return rows.map((row) => ({
     lane: Number(row.lane),
     fence: BigInt(row.fence as string),
     cursor: BigInt(row.pos as string),
     expired: row.expired === 'true',
+    againMs: row.again_ms == null ? undefined : Number(row.again_ms),
   }))
 }
 

@@ -76,7 +76,7 @@ export async function replayWindow(
 }
 
 /** The array literal of plain numbers. */
-function items(literal: string | null | undefined): string[] {
+export function items(literal: string | null | undefined): string[] {
   return literal?.match(/-?\d+/g) ?? []
 }
 

@@ -19,6 +19,8 @@ export class HeldLane {
   parked: 'waiting' | 'recorded' | undefined
   /** What a former owner had parked is known. */
   asked = false
+  /** On the monotonic clock: what a former owner may have sent late is sent again then (again.ts). */
+  againAtMs: number
   readonly strikes = new Strikes()
 
   constructor(claimed: ClaimedLane, untilMs: number) {
@@ -27,6 +29,7 @@ export class HeldLane {
     this.cursor = claimed.cursor
     this.ahead = claimed.cursor
     this.untilMs = untilMs
+    this.againAtMs = performance.now() + (claimed.againMs ?? Number.POSITIVE_INFINITY)
   }
 
   /** Back to what is settled: what was read since is forgotten. */

@@ -4,6 +4,7 @@
  * statement was sent, so they always end before the database's lease does.
  */
 import { claim } from '../flow/claim.ts'
+import { waitsInLine } from '../flow/deliver.ts'
 import { held, owned, release, renew } from '../flow/lease.ts'
 import { notify } from '../telemetry.ts'
 import { HeldLane } from './lane.ts'
@@ -29,6 +30,8 @@ export class Leases {
   #busyAtMs = performance.now()
   /** A lane that nobody here holds may have work. */
   #sought = true
+  /** Lanes that turned out to belong to somebody else. */
+  #dropped: HeldLane[] = []
 
   constructor(station: Station, share: () => number) {
     this.#station = station
@@ -84,7 +87,8 @@ export class Leases {
     this.#claimedAtMs = now
     this.#sought = false
     const { db, subscription, owner, leaseMs, listener } = this.#station
-    const claimed = await claim(db, subscription, owner, share - this.lanes.length, leaseMs)
+    const callMs = canWinLate(subscription) ? subscription.callMs : null
+    const claimed = await claim(db, subscription, owner, { lanesMax: share - this.lanes.length, leaseMs, callMs })
     if (claimed.length === 0) return
     this.#dropClaimedAgain(claimed)
     this.lanes = [...this.lanes, ...claimed.map((lane) => new HeldLane(lane, now + leaseMs))]
@@ -165,8 +169,17 @@ export class Leases {
     this.#drop(lanes.filter((lane) => !kept.has(lane.lane) && this.lanes.includes(lane)))
   }
 
+  /** An operator took lanes from us because of a call that has ended by now: the next owner need not wait. */
+  async releaseInterrupted(): Promise<void> {
+    const lanes = this.#dropped
+    this.#dropped = []
+    const { db, subscription, owner } = this.#station
+    await release(db, subscription.name, `interrupted ${owner}`, lanes)
+  }
+
   #drop(gone: readonly HeldLane[]): void {
     if (gone.length === 0) return
+    this.#dropped.push(...gone)
     this.lanes = this.lanes.filter((lane) => !gone.includes(lane))
     for (const tell of this.onLost) tell()
     const { listener, subscription } = this.#station
@@ -181,4 +194,9 @@ export class Leases {
     const { db, subscription, owner } = this.#station
     await release(db, subscription.name, owner, lanes)
   }
+}
+
+/** A write that lands late may be the last word: the destination has states, and does not compare versions itself. */
+function canWinLate(subscription: Station['subscription']): boolean {
+  return waitsInLine(subscription) && subscription.sink.capabilities?.externalVersion !== true
 }

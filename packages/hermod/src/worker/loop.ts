@@ -4,6 +4,7 @@
  */
 import { isConnectionError } from '../database.ts'
 import { notify } from '../telemetry.ts'
+import { Again } from './again.ts'
 import { Breaker } from './breaker.ts'
 import { type Action, decide, type View } from './decide.ts'
 import { Leases } from './leases.ts'
@@ -27,6 +28,7 @@ export class Loop {
   readonly #sending: Sending
   readonly #rounds: Rounds
   readonly #replaying: Replaying
+  readonly #again: Again
   readonly #wake = new Wake()
   #stopping = false
   #doubt = false
@@ -48,6 +50,7 @@ export class Loop {
     const parts = { leases: this.#leases, sending: this.#sending, breaker: this.#breaker, parking: this.#parking }
     this.#rounds = new Rounds(station, parts)
     this.#replaying = new Replaying(station, parts, this.#wake)
+    this.#again = new Again(station, parts)
   }
 
   get lanes(): readonly number[] {
@@ -132,7 +135,7 @@ export class Loop {
       lookAtMs: this.#lookAtMs,
       called: this.#seen !== this.#wake.count,
       replayAtMs: nowMs + this.#replaying.waitMs,
-      againAtMs: Number.POSITIVE_INFINITY,
+      againAtMs: mode === 'live' ? this.#again.atMs : Number.POSITIVE_INFINITY,
       rateAtMs: nowMs + waiting,
       idle: this.#leases.idle,
       pollMs,
@@ -152,6 +155,7 @@ export class Loop {
       if (action.do === 'release') await this.#leases.giveBack(action.all ? this.#leases.lanes : this.#leases.free)
       else if (action.do === 'balance') await this.#balance()
       else if (action.do === 'replay') this.#replaying.begin()
+      else if (action.do === 'again') await this.#again.send()
     }
     return action.do === 'land'
   }
@@ -173,6 +177,7 @@ export class Loop {
 
   async #balance(): Promise<void> {
     const before = this.#leases.lanes.length
+    if (!this.#sending.abandoned) await this.#leases.releaseInterrupted()
     await this.#leases.balance()
     if (this.#leases.lanes.length > before) this.#lookAtMs = 0
   }

@@ -20,6 +20,7 @@ export class Sending {
   readonly #leases: Leases
   readonly #parking: Parking | undefined
   #stopped = false
+  #abandonedAtMs = Number.NEGATIVE_INFINITY
   /** When something live was last sent. */
   liveAtMs = Number.NEGATIVE_INFINITY
 
@@ -27,6 +28,11 @@ export class Sending {
     this.#station = station
     this.#leases = leases
     this.#parking = parking
+  }
+
+  /** A sink ignored the end of its call: it may still be sending. */
+  get abandoned(): boolean {
+    return performance.now() - this.#abandonedAtMs < this.#station.leaseMs
   }
 
   /** No further call begins. */
@@ -64,6 +70,9 @@ export class Sending {
         const mine = holder(entry)
         if (mine === undefined) throw new HermodError('HMD_LEASE_LOST', `lane ${entry.lane} is no longer held`)
         await sending(db, subscription.name, owner, mine, entry.event.position, note)
+      },
+      abandoned: () => {
+        this.#abandonedAtMs = performance.now()
       },
       parked,
     }).finally(() => this.#leases.onLost.delete(onLost))

@@ -169,13 +169,16 @@ export const wrongClock = defineCase('wrong-clock', async (env) => {
     await s.change('a')
     const { claim } = await env.engine.load<typeof import('../../../src/flow/claim.ts')>('flow/claim.ts')
     const all = { name: 'all', revision: 1 }
-    const lanes = await claim(s.db.pool as never, all, 'a', 16, 45_000)
+    const lanes = await claim(s.db.pool as never, all, 'a', { lanesMax: 16, leaseMs: 45_000, callMs: null })
     expect(lanes.length).toBe(1)
     const [lease] = await s.db.query<{ ms: number }>(
       `select extract(epoch from lease_until - outbox.clock()) * 1000 as ms from outbox.lane where owner = 'a'`,
     )
     expect(Math.abs(Number(lease?.ms) - 45_000), 'a lease by another clock').toBeLessThan(5_000)
-    expect(await claim(s.db.pool as never, all, 'b', 16, 45_000), 'a lane whose lease runs').toEqual([])
+    expect(
+      await claim(s.db.pool as never, all, 'b', { lanesMax: 16, leaseMs: 45_000, callMs: null }),
+      'a lane whose lease runs',
+    ).toEqual([])
   } finally {
     Date.now = really
   }

@@ -124,11 +124,11 @@ export const leasesVoid = defineCase('rebase voids leases and is recorded once',
   await emitAll(db, ['a'])
   await step(db)
   const mine = { name: 'all', revision: 1 }
-  const [held] = await claim(db.pool, mine, 'old', 16, 60_000)
+  const [held] = await claim(db.pool, mine, 'old', { lanesMax: 16, leaseMs: 60_000, callMs: null })
   const request = { requestId: 'r2', actor: 'ada', reason: 'moved to a new machine' }
   expect(await rebase(db.pool, request)).toMatchObject({ numbered: 0, repeated: false })
   expect(await rebase(db.pool, request)).toMatchObject({ numbered: 0, repeated: true })
-  const [taken] = await claim(db.pool, mine, 'new', 16, 60_000)
+  const [taken] = await claim(db.pool, mine, 'new', { lanesMax: 16, leaseMs: 60_000, callMs: null })
   expect(taken?.lane).toBe(held?.lane)
   expect(taken?.fence).toBe(epoch + 1n)
   const rows = await db.query('select actor, action, reason, count::int from outbox.audit')

@@ -1,0 +1,57 @@
+-- again: after a take-over by expiry, a call of the former owner may still be on its way and land last. One call
+-- deadline later the newest state of every aggregate it may have carried is sent again. Not needed where the
+-- destination itself refuses older versions, nor for ledgers, whose rows become `unknown`.
+
+-- What the former owner may have had in its hands: retries that were due, and the first events above the cursor. An
+-- older note that is still open is kept: it begins earlier.
+create or replace function outbox.note_again(sub text, lanes smallint[], call_ms integer) returns void
+language sql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  update outbox.lane l
+     set again_at = outbox.clock() + call_ms * interval '1 millisecond',
+         again_from = least(l.again_from, c.pos),
+         again_since = least(l.again_since, c.pos, d.since),
+         again_hashes = array(select distinct h from unnest(l.again_hashes || d.hashes) h)
+    from unnest(note_again.lanes) as w(lane)
+   cross join lateral outbox.cursor_of(sub, w.lane) c
+   cross join lateral (select min(r.pos) - 1 as since, coalesce(array_agg(r.hash), '{}') as hashes
+                         from (select x.pos, x.hash from outbox.delivery x
+                                where x.subscription = sub and x.lane = w.lane and x.next_attempt_at <= outbox.clock()
+                                order by x.next_attempt_at limit 1000) r) d
+   where l.subscription = sub and l.lane = w.lane
+$$;
+
+-- The newest delivered event of each of these aggregates. `rows_max`: so many events the former owner can have read.
+create or replace function outbox.again_events(
+  sub text, of_lane smallint, rows_max integer, out positions bigint[], out ids bigint[], out hashes integer[])
+language plpgsql stable set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+declare
+  s      outbox.subscription;
+  l      outbox.lane;
+  up_to  bigint := (select c.pos from outbox.cursor_of(sub, of_lane) c);
+  wanted integer[];
+begin
+  select * into s from outbox.subscription x where x.name = sub;
+  select * into l from outbox.lane x where x.subscription = sub and x.lane = of_lane;
+  wanted := l.again_hashes || array(
+    select distinct g.hash from outbox.scan(s.lanes = 1, of_lane, l.again_from, up_to, rows_max) g);
+  select array_agg(n.pos order by n.pos), array_agg(n.event_id order by n.pos), array_agg(n.hash order by n.pos)
+    into positions, ids, hashes
+    from (select distinct on (e.aggregate_type, e.aggregate_id) g.pos, g.event_id, g.hash
+            from outbox.scan(s.lanes = 1, of_lane, l.again_since, up_to, 2147483647) g
+            join outbox.event e on e.id = g.event_id
+           where g.hash = any (wanted) and outbox.heard(sub, g.pos, e.type, e.aggregate_type)
+             and not exists (select from outbox.delivery d where d.subscription = sub and d.lane = of_lane
+                                and d.pos = g.pos and d.state in ('dead', 'discarded'))
+           order by e.aggregate_type, e.aggregate_id, g.pos desc) n;
+end $$;
+
+-- It was sent.
+create or replace function outbox.again_done(sub text, who text, of_lane smallint, of_fence bigint) returns void
+language sql set search_path = pg_catalog, pg_temp as $$
+  update outbox.lane l
+     set again_at = null, again_from = null, again_since = null, again_hashes = '{}'
+   where l.subscription = sub and l.lane = of_lane and l.owner = who and l.fence = of_fence
+$$;
