@@ -116,6 +116,13 @@ describe('arrows between the rooms of the engine', () => {
     expect(found).toEqual([])
   })
 
+  it('every search engine has the same files for the same roles', () => {
+    const engines = ['algolia', 'meilisearch', 'opensearch', 'postgres', 'typesense']
+    const roles = ['api', 'document', 'generations', 'outcomes', 'query', 'scan', 'schema', 'search', 'write']
+    const wanted = engines.flatMap((name) => roles.map((role) => `${engine}sinks/search/${name}/${role}.ts`))
+    expect(wanted.filter((path) => !sources.some((file) => file.path === path))).toEqual([])
+  })
+
   it('clients import nothing but our errors at runtime', () => {
     const runtime = room('clients').flatMap((file) =>
       importsOf(file)

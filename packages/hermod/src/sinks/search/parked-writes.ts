@@ -5,6 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { delivered, handleMax, type Outcome, type Parked, split } from '../sink.ts'
 import type { Call, SearchEngine } from './engine.ts'
+import { isGood } from './worst-outcome.ts'
 
 const firstPauseMs = 20
 const pauseMsMax = 500
@@ -53,10 +54,6 @@ function partsOf(handle: string): readonly string[] {
 function together(outcomes: readonly (Outcome | undefined)[]): Outcome | undefined {
   if (outcomes.includes(undefined)) return undefined
   return outcomes.find((one) => !isGood(one)) ?? delivered()
-}
-
-export function isGood(outcome: Outcome | undefined): boolean {
-  return outcome?.outcome === 'delivered' || outcome?.outcome === 'superseded'
 }
 
 const foreign = () => split({ code: 'HANDLE_FOREIGN', message: 'not a handle of this sink' })

@@ -7,7 +7,8 @@ import type { OutboxEvent } from '../../event.ts'
 import { delivered, isParked, type Outcome, type Parked, rejected, retry, type Sink, superseded } from '../sink.ts'
 import { checkIndexName } from './check-definition.ts'
 import type { Deletion, ParkingWrite, SearchEngine, Upsert } from './engine.ts'
-import { isGood, joinHandles, pollHandles, waitFor } from './parked-writes.ts'
+import { joinHandles, pollHandles, waitFor } from './parked-writes.ts'
+import { isGood } from './worst-outcome.ts'
 
 export type Operation = 'upsert' | 'delete' | 'skip'
 

@@ -7,9 +7,6 @@ const keyNeeds =
   'the key needs search, browse, addObject, deleteObject, deleteIndex, settings, editSettings and listIndexes'
 
 export function outcomeOfAlgoliaError(error: unknown, items: number): Outcome {
-  if (error instanceof HermodError) {
-    return misconfigured({ code: error.code, message: `${error.message}. ${error.fix}` })
-  }
   if (!(error instanceof AlgoliaFailure)) return outcomeOfError(error, { items })
   const { status, message, details } = error
   if (status === 401 || status === 402 || status === 403) return refused(status, message)

@@ -3,25 +3,21 @@
  * are read right before the write, deletions are remembered in an index of their own, and what this
  * process has under way is known to it. Between processes it is the lane that keeps order.
  */
-import { delivered, type Outcome, type Parked, rejected, superseded } from '../../sink.ts'
-import type { Call, Deletion, Upsert, Write } from '../engine.ts'
+import { delivered, type Outcome, type Parked, superseded } from '../../sink.ts'
+import type { Call, Deletion, Upsert } from '../engine.ts'
+import { hourly, newestOf, refused } from '../items.ts'
+import type { Destination, Send } from '../shell.ts'
 import { worstOf } from '../worst-outcome.ts'
 import { WriteTurns } from '../write-turns.ts'
 import type { MeilisearchApi } from './api.ts'
 import { type DocumentLine, goneLine, idOf, lineOf, placeOf, primaryKeyOf, versionOf } from './document.ts'
-import type { MeilisearchGeneration } from './generations.ts'
 import { outcomeOfMeilisearch } from './outcomes.ts'
 import type { PendingVersions } from './pending.ts'
-import { goneAtField, keyField, placeField, primaryKey, versionField } from './settings.ts'
+import type { MeilisearchGeneration, Registry } from './registry.ts'
+import { goneAtField, keyField, placeField, primaryKey, versionField } from './schema.ts'
 import { parkedCall, type Tasks } from './tasks.ts'
 
 type Item = { readonly id: string; readonly version: bigint }
-
-/** Where a call writes, and what it may wait for. */
-export interface Destination {
-  readonly targets: readonly MeilisearchGeneration[]
-  readonly goneUid: string
-}
 
 /** What becomes of each item at one place: an outcome known already, or it is on its way. */
 interface Sent {
@@ -30,51 +26,64 @@ interface Sent {
   readonly items: number
 }
 
-export interface WriteOptions extends Write {
-  readonly park?: boolean
+interface WriterParts {
+  readonly tasks: Tasks
+  readonly pending: PendingVersions
+  readonly registry: Registry
+  readonly tombstonesMs: number
 }
 
-export class Writer {
+type To = Destination<MeilisearchGeneration>
+
+export class MeilisearchWriter {
   readonly #api: MeilisearchApi
   readonly #tasks: Tasks
   readonly #pending: PendingVersions
+  readonly #registry: Registry
+  readonly #tombstonesMs: number
   readonly #turns = new WriteTurns()
+  readonly #purgeDue = hourly()
 
-  constructor(api: MeilisearchApi, tasks: Tasks, pending: PendingVersions) {
+  constructor(api: MeilisearchApi, { tasks, pending, registry, tombstonesMs }: WriterParts) {
     this.#api = api
     this.#tasks = tasks
     this.#pending = pending
+    this.#registry = registry
+    this.#tombstonesMs = tombstonesMs
   }
 
-  upsert(to: Destination, documents: readonly Upsert[], options: WriteOptions) {
-    return this.#write(documents, options, (call) =>
-      Promise.all(to.targets.map((target) => this.#upsertInto(to, target, documents, call))),
-    )
-  }
-
-  delete(to: Destination, documents: readonly Deletion[], options: WriteOptions) {
-    return this.#write(documents, options, async (call) => {
-      const lines = documents.map((one) => goneLine(one, Date.now()))
-      const newest = newestOf(lines)
-      const gone = await this.#remember(to, newest, call)
-      const places = await Promise.all(
-        to.targets.map((target) => this.#deleteFrom(target, { lines, newest, gone }, call)),
+  upserting(documents: readonly Upsert[]): Send<MeilisearchGeneration> {
+    return (to) =>
+      this.#write(documents, to, (goneUid) =>
+        Promise.all(to.targets.map((target) => this.#upsertInto(goneUid, target, documents, to.call))),
       )
-      return places.map((sent) => ({ ...sent, tasks: [...gone.tasks, ...sent.tasks] }))
-    })
+  }
+
+  deleting(documents: readonly Deletion[]): Send<MeilisearchGeneration> {
+    return (to) =>
+      this.#write(documents, to, async (goneUid) => {
+        const lines = documents.map((one) => goneLine(one, Date.now()))
+        const newest = newestLines(lines)
+        const gone = await this.#remember(goneUid, newest, to.call)
+        const places = await Promise.all(
+          to.targets.map((target) => this.#deleteFrom(target, { lines, newest, gone }, to.call)),
+        )
+        return places.map((sent) => ({ ...sent, tasks: [...gone.tasks, ...sent.tasks] }))
+      })
   }
 
   /** Writers of the same documents enqueue in the order they came; the waiting is done together. */
   async #write(
     items: readonly Item[],
-    { park = false, signal }: WriteOptions,
-    send: (call: Call) => Promise<readonly Sent[]>,
+    { index, park, call }: To,
+    send: (goneUid: string) => Promise<readonly Sent[]>,
   ): Promise<readonly Outcome[] | Parked> {
-    const call = signal === undefined ? {} : { signal }
+    const goneUid = this.#registry.goneUid(index)
     const sent = await this.#turns.run(
       items.map(({ id }) => id),
-      () => send(call),
+      () => send(goneUid),
     )
+    if (this.#purgeDue()) this.#purge(goneUid).catch(() => {})
     const tasks = [...new Set(sent.flatMap((one) => one.tasks))]
     const known = sent.every(({ outcomes }) => outcomes.every((one) => one?.outcome !== 'rejected'))
     if (park && known && tasks.length > 0) {
@@ -96,13 +105,13 @@ export class Writer {
   }
 
   async #upsertInto(
-    { goneUid }: Destination,
+    goneUid: string,
     { uid, definition }: MeilisearchGeneration,
     documents: readonly Upsert[],
     call: Call,
   ): Promise<Sent> {
     const lines = documents.map((one) => lineOf(definition, one))
-    const newest = newestOf(lines)
+    const newest = newestLines(lines)
     const [there, gone] = await Promise.all([this.#versions(uid, newest, call), this.#versions(goneUid, newest, call)])
     const newer = newest.filter(({ id, version }) => isNewer(version, there.get(id), gone.get(id)))
     const tasks = newer.length === 0 ? [] : [await this.#add(uid, newer, call)]
@@ -110,7 +119,7 @@ export class Writer {
   }
 
   /** Before anything is deleted: a late upsert must find it. */
-  async #remember({ goneUid }: Destination, newest: readonly DocumentLine[], call: Call) {
+  async #remember(goneUid: string, newest: readonly DocumentLine[], call: Call) {
     const versions = await this.#versions(goneUid, newest, call)
     const newer = newest.filter(({ id, version }) => isNewer(version, versions.get(id)))
     return { versions, tasks: newer.length === 0 ? [] : [await this.#add(goneUid, newer, call)] }
@@ -161,8 +170,8 @@ export class Writer {
   }
 
   /** Deletions nobody can come late for any more. */
-  async purge(goneUid: string, olderThanMs: number): Promise<void> {
-    const filter = `${goneAtField} < ${Date.now() - olderThanMs}`
+  async #purge(goneUid: string): Promise<void> {
+    const filter = `${goneAtField} < ${Date.now() - this.#tombstonesMs}`
     const found = await this.#api.documents(goneUid, { filter, limit: 5_000, fields: [primaryKey] })
     const ids = found.map((document) => String(document[primaryKey]))
     if (ids.length > 0) await this.#api.deleteDocuments(goneUid, ids)
@@ -182,21 +191,14 @@ function isNewer(version: bigint, ...others: readonly (bigint | undefined)[]): b
   return others.every((other) => other === undefined || version > other)
 }
 
-/** No id twice in one call: of several, the highest version. */
-function newestOf(lines: readonly (DocumentLine | string)[]): DocumentLine[] {
-  const newest = new Map<string, DocumentLine>()
-  for (const line of lines) {
-    if (typeof line === 'string') continue
-    const other = newest.get(line.id)
-    if (other === undefined || other.version < line.version) newest.set(line.id, line)
-  }
-  return [...newest.values()]
+function newestLines(lines: readonly (DocumentLine | string)[]): DocumentLine[] {
+  return [...newestOf(lines.filter((line) => typeof line !== 'string')).values()]
 }
 
 function outcomesOf(lines: readonly (DocumentLine | string)[], sent: readonly DocumentLine[]) {
   const going = new Set(sent)
   return lines.map((line) => {
-    if (typeof line === 'string') return rejected({ code: 'DOCUMENT_INVALID', message: line })
+    if (typeof line === 'string') return refused(line)
     return going.has(line) ? undefined : superseded()
   })
 }

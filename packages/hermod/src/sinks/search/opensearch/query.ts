@@ -6,7 +6,7 @@ import type { ResolvedDefinition } from '../check-definition.ts'
 import type { Condition, ResolvedRequest } from '../check-request.ts'
 import { endsShort, type Term } from '../query.ts'
 import type { Json } from './api.ts'
-import { headingWeight, identifiersField, plainField, reserved, weightsOf, wordsField } from './mapping.ts'
+import { headingWeight, identifiersField, plainField, reserved, weightsOf, wordsField } from './schema.ts'
 
 /** Of weight 1 to 4. */
 const BOOSTS: Readonly<Record<number, number>> = { 1: 1, 2: 2, 3: 4, 4: 8 }

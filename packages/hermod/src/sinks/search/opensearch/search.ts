@@ -3,14 +3,12 @@
  * are spelt alike. What was found exactly always stands first.
  */
 import type { ResolvedRequest } from '../check-request.ts'
-import { documentHash } from '../document-hash.ts'
-import type { StoredDocument } from '../engine.ts'
 import { endsShort, parseQuery, type Term } from '../query.ts'
 import type { FacetCount, Hit, SearchResult } from '../request.ts'
-import type { ApiCall, Found, FoundHit, Json, OpenSearchApi } from './api.ts'
+import type { ApiCall, Found, FoundHit, OpenSearchApi } from './api.ts'
+import { taken } from './document.ts'
 import type { OpenSearchGeneration } from './generations.ts'
 import { highlightHits } from './highlight.ts'
-import { reserved } from './mapping.ts'
 import { type Asked, canBeSimilar, searchBody } from './query.ts'
 
 /** Below this many documents other ways are tried. */
@@ -88,15 +86,4 @@ function isExact({ aggregations }: Found, name: string): boolean {
 function hitOf({ _id, _score, _source }: FoundHit): Hit {
   const { version, document } = taken(_source)
   return { id: _id, version, score: _score ?? 0, document, highlights: {} }
-}
-
-/** The document without what was added to it. */
-function taken(source: Json): { version: bigint; document: Record<string, unknown> } {
-  const { [reserved.id]: _, [reserved.version]: version, ...document } = source
-  return { version: BigInt(String(version ?? 0)), document }
-}
-
-export function storedOf(id: string, source: Json): StoredDocument & { readonly hash: string } {
-  const { version, document } = taken(source)
-  return { id, version, hash: documentHash(document), document }
 }

@@ -5,12 +5,12 @@
 import type { ResolvedRequest } from '../check-request.ts'
 import { endsShort, finished, parseQuery, type Term } from '../query.ts'
 import type { SearchResult } from '../request.ts'
+import type { Session } from './api.ts'
 import { countFacets } from './facets.ts'
 import type { PostgresGeneration } from './generations.ts'
 import { highlightHits } from './highlight.ts'
 import { type FoundPage, findHits } from './hits.ts'
 import { type Asked, type AskOptions, ask } from './query.ts'
-import type { Session } from './session.ts'
 import { nearWords } from './words.ts'
 
 /** Below this many documents other ways are tried. */
