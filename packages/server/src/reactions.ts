@@ -4,10 +4,10 @@ import type { Sink } from 'hermod/sinks'
 import { unavailable } from 'hermod/sinks'
 import { searchSink } from 'hermod/sinks/search'
 import { documentOfRow, rowsOf, searchDocuments } from './documents/queries.ts'
-import { searchDefinition } from './documents/search-document.ts'
 import { workspaceReaction, workspaceSubscription } from './documents/workspace/sink.ts'
 import { consequences, effectOn, type IndexName } from './events.ts'
 import type { Platform } from './platform.ts'
+import { searchDefinition } from './search-definition.ts'
 
 export interface Reaction {
   readonly subscription: string

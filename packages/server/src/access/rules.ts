@@ -1,7 +1,7 @@
 /** API tokens as text, and what one may hold: pure. */
 import { createHash, randomBytes } from 'node:crypto'
+import { type Permission, permissions } from '../permissions.ts'
 import { invalid, Problem } from '../problems.ts'
-import { type Permission, permissions } from './permissions.ts'
 
 /** `hmd_<prefix>_<secret>`: the prefix is what people recognise, the secret has 256 bits. */
 const shape = /^hmd_([a-z0-9]{8})_([\w-]{43})$/

@@ -1,9 +1,9 @@
 /** What can be done to documents: each command locks, reads, decides, writes, records and tells in one transaction. */
 import type { Actor } from '../actor.ts'
 import type { WorkspaceProvider } from '../config.ts'
-import { assertVersion } from '../http/version-tags.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { invalid, Problem } from '../problems.ts'
+import { assertVersion } from '../version-tags.ts'
 import { giveNumbers, hashOf, insertDocuments, type NewDocument } from './create.ts'
 import type { Document, DocumentFields, Status } from './document.ts'
 import { commandFor } from './edit.ts'

@@ -1,9 +1,9 @@
 /** Changes of what is written: merged or replaced, with what that does to the review. */
 import type { Actor } from '../actor.ts'
 import type { DocumentCommand } from '../events.ts'
-import { assertVersion } from '../http/version-tags.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { Problem } from '../problems.ts'
+import { assertVersion } from '../version-tags.ts'
 import { fieldChanges } from './changes.ts'
 import { hashOf } from './create.ts'
 import {

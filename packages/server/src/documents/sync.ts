@@ -6,7 +6,7 @@ import type { EventState, EventStory, SubscriptionStats } from 'hermod'
 import type { StoredDocument } from 'hermod/sinks/search'
 import { consequences, type DocumentCommand, effectOn, type IndexName, indexNames } from '../events.ts'
 import type { Platform } from '../platform.ts'
-import type { LogEntry } from './audit-queries.ts'
+import type { LogEntry } from './audit/queries.ts'
 
 /** One index, compared with what this change wants of it. */
 export interface IndexState {

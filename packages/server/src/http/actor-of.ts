@@ -11,7 +11,7 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /** What a caller needs; `public` = nothing at all. */
-    permission?: import('../access/permissions.ts').Permission | 'public'
+    permission?: import('../permissions.ts').Permission | 'public'
   }
 }
 

@@ -6,7 +6,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { HermodError } from 'hermod'
 import { failureOf } from '../log-fields.ts'
 import { type FieldProblem, Problem, type ProblemCode } from '../problems.ts'
-import { fieldProblems } from './validate.ts'
+import { fieldProblems } from '../validate.ts'
 
 /** Served by problem-page.ts. */
 const page = '/docs/problems'

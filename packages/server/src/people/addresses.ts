@@ -2,10 +2,11 @@
  * The address that comes with a log-in: added, adopted, followed when its issuer carries another one,
  * and never taken from anybody.
  */
+import type { VerifiedClaims } from '../actor.ts'
 import type { Platform, Tx } from '../platform.ts'
 import type { KnownLogin } from './known-login.ts'
 import { audit, type Recorder, record } from './record.ts'
-import { addressOf, folded, identityText, isTrustedFor, type VerifiedClaims } from './rules.ts'
+import { addressOf, folded, identityText, isTrustedFor } from './rules.ts'
 import { makePrimary, touch } from './write.ts'
 
 /** The address of this log-in follows what its issuer says now. */

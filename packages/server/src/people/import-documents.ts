@@ -3,9 +3,9 @@
  * it; a document without a workspace provider comes from the one that legacy had.
  */
 import type { Actor } from '../actor.ts'
-import { refreshDocuments } from '../documents/refresh.ts'
 import { type Asked, type Platform, transaction } from '../platform.ts'
 import { findTable, type LegacyTable } from './legacy-table.ts'
+import { refreshDocuments } from './references/refresh.ts'
 
 export interface ImportedDocuments {
   /** Rows of the legacy table whose last modifier was set. */

@@ -1,7 +1,7 @@
 /** What the database knows about a log-in, in one row, and whether a token changes any of it. */
-import type { Role } from '../actor.ts'
+import type { Role, VerifiedClaims } from '../actor.ts'
 import type { Asked } from '../platform.ts'
-import { addressOf, folded, type VerifiedClaims } from './rules.ts'
+import { addressOf, folded } from './rules.ts'
 
 /** What the database knows about a log-in. */
 export interface KnownLogin {

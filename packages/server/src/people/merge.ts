@@ -3,11 +3,11 @@
  * so that it can be undone; history keeps the ids of its time and is followed when it is read.
  */
 import type { Actor } from '../actor.ts'
-import { refreshDocuments } from '../documents/refresh.ts'
 import type { Asked, Platform, Tx } from '../platform.ts'
 import { notFound, Problem } from '../problems.ts'
 import { findPerson, type Person } from './queries.ts'
 import { audit, record } from './record.ts'
+import { refreshDocuments } from './references/refresh.ts'
 import { type Pair, references } from './references.ts'
 import { assertRecent } from './rules.ts'
 import { lockLiving, touch } from './write.ts'

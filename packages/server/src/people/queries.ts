@@ -1,6 +1,6 @@
 /** Reads of people: one (merged ones are followed), lists, identities, merges, the audit trail. */
 import type { Role } from '../actor.ts'
-import type { Place } from '../http/paging.ts'
+import type { Place } from '../place.ts'
 import type { Asked } from '../platform.ts'
 import { folded, type IdentityType } from './rules.ts'
 

@@ -2,21 +2,12 @@
  * Who is who, decided without a database: which addresses count, who may vouch for them, when a
  * log-in belongs to a person already known.
  */
-import type { Actor, Role } from '../actor.ts'
+import type { Actor, Role, VerifiedClaims } from '../actor.ts'
 import type { Issuer } from '../config.ts'
 import { Problem } from '../problems.ts'
 
 export const identityTypes = ['email', 'oauth_sub', 'ldap_dn'] as const
 export type IdentityType = (typeof identityTypes)[number]
-
-/** What a token said, after its signature was checked. */
-export interface VerifiedClaims {
-  readonly issuer: Issuer
-  readonly subject: string
-  readonly email?: string
-  readonly emailVerified: boolean
-  readonly name?: string
-}
 
 const addressMax = 254
 const subjectMax = 255

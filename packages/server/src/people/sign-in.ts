@@ -2,19 +2,12 @@
  * A log-in seen for the first time, or with a new address. Locks on the log-in and on the address
  * (in one order) make any number of simultaneous ones a queue; the unique keys have the last word.
  */
+import type { VerifiedClaims } from '../actor.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { addAddress, changeAddress, loginOf } from './addresses.ts'
 import { findLogin, isSettled, type KnownLogin } from './known-login.ts'
 import { audit, record } from './record.ts'
-import {
-  addressOf,
-  type Candidate,
-  firstName,
-  folded,
-  isTrustedFor,
-  personToJoin,
-  type VerifiedClaims,
-} from './rules.ts'
+import { addressOf, type Candidate, firstName, folded, isTrustedFor, personToJoin } from './rules.ts'
 import { lockPerson, makePrimary, touch } from './write.ts'
 
 type Login = Pick<KnownLogin, 'personId' | 'role' | 'deleted'>

@@ -5,8 +5,8 @@
  */
 import { lstat, opendir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { permissionsOf } from '../../access/permissions.ts'
 import type { Actor } from '../../actor.ts'
+import { permissionsOf } from '../../permissions.ts'
 import { type Platform, transaction } from '../../platform.ts'
 import { Problem } from '../../problems.ts'
 import { takeContent } from '../commands.ts'

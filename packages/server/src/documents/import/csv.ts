@@ -2,7 +2,7 @@
  * CSV as RFC 4180 has it, piece by piece: quotes, commas and line breaks inside quotes, CRLF or LF.
  * Nothing is trimmed or guessed; what cannot be read is said with the line where it began.
  */
-import { Problem } from '../problems.ts'
+import { Problem } from '../../problems.ts'
 
 export interface CsvRecord {
   /** Line of the file where the record begins; the first is 1. */

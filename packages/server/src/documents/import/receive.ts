@@ -1,10 +1,10 @@
 /** Reads a whole import as it comes: splits it into rows, checks each, and keeps the good ones. */
 import { createHash } from 'node:crypto'
-import { Problem } from '../problems.ts'
-import { CsvReader } from './import-csv.ts'
-import { LineReader } from './import-lines.ts'
-import { type Checked, CsvColumns, isRefused, ofLine, type RowError } from './import-rows.ts'
-import { Spool } from './import-spool.ts'
+import { Problem } from '../../problems.ts'
+import { CsvReader } from './csv.ts'
+import { LineReader } from './lines.ts'
+import { type Checked, CsvColumns, isRefused, ofLine, type RowError } from './rows.ts'
+import { Spool } from './spool.ts'
 
 export const importFormats = ['ndjson', 'csv'] as const
 export type ImportFormat = (typeof importFormats)[number]

@@ -3,10 +3,10 @@
  * read when they are delivered, so that search shows the people of today. No version, no audit row:
  * nobody changed the documents.
  */
-import type { Actor } from '../actor.ts'
-import { consequences } from '../events.ts'
-import type { Platform, Tx } from '../platform.ts'
-import { headersOf } from './record.ts'
+import type { Actor } from '../../actor.ts'
+import { headersOf } from '../../event-headers.ts'
+import { consequences } from '../../events.ts'
+import type { Platform, Tx } from '../../platform.ts'
 
 const CONCERNED = `select d.id, d.workspace_provider as "workspaceProvider", d.published_at is null as draft from hermod.document d
   where d.created_by = any ($1::bigint[]) or d.last_modified_by_person_id = any ($1::bigint[])

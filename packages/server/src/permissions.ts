@@ -1,5 +1,5 @@
 /** What each role may do. One table; routes name the permission they need. */
-import type { Role } from '../actor.ts'
+import type { Role } from './actor.ts'
 
 export const permissions = [
   'document:read',

@@ -2,12 +2,12 @@
  * The record of an import, and the key that makes it happen once: whoever repeats a request gets the
  * import that was made, waits for the one that runs, or goes on for one whose process died.
  */
-import type { Actor } from '../actor.ts'
-import { type Asked, type Platform, type Tx, transaction } from '../platform.ts'
-import { Problem } from '../problems.ts'
-import { errorsMax, type Received } from './import-receive.ts'
-import type { RowError } from './import-rows.ts'
-import type { BatchResult } from './import-write.ts'
+import type { Actor } from '../../actor.ts'
+import { type Asked, type Platform, type Tx, transaction } from '../../platform.ts'
+import { Problem } from '../../problems.ts'
+import { errorsMax, type Received } from './receive.ts'
+import type { RowError } from './rows.ts'
+import type { BatchResult } from './write.ts'
 
 export const importModes = ['all', 'best-effort'] as const
 export type ImportMode = (typeof importModes)[number]

@@ -1,8 +1,8 @@
 /** Reads of the audit trail: of one document, also after it is gone, or across all of them. */
-import type { Place } from '../http/paging.ts'
-import type { Asked } from '../platform.ts'
-import type { FieldChanges } from './changes.ts'
-import type { PersonRef } from './document.ts'
+import type { Place } from '../../place.ts'
+import type { Asked } from '../../platform.ts'
+import type { FieldChanges } from '../changes.ts'
+import type { PersonRef } from '../document.ts'
 
 export interface LogEntry {
   readonly id: string

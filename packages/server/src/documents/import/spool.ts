@@ -6,7 +6,7 @@ import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { ImportRow } from './import-rows.ts'
+import type { ImportRow } from './rows.ts'
 
 const writeChars = 262_144
 /** Rows written by one set of statements; fewer when they are large. */

@@ -1,5 +1,5 @@
 /** ETag and If-Match: whoever changes a thing says which version they saw. */
-import { Problem } from '../problems.ts'
+import { Problem } from './problems.ts'
 
 export function etagOf(version: string | number | bigint): string {
   return `"${version}"`

@@ -1,13 +1,13 @@
 /** One batch of an import into the database: people by address, files already known, then the documents. */
 import { HermodError } from 'hermod'
-import type { Actor } from '../actor.ts'
-import type { Platform, Tx } from '../platform.ts'
-import { type FieldProblem, Problem } from '../problems.ts'
-import { insertDocuments, type NewDocument } from './create.ts'
-import type { CustomFields } from './document.ts'
-import type { Addresses } from './import-people.ts'
-import type { ImportRow, RowDocument, RowError } from './import-rows.ts'
-import { everybodyIn, knownPeople, type NamedPeople, namedPeople } from './named-people.ts'
+import type { Actor } from '../../actor.ts'
+import type { Platform, Tx } from '../../platform.ts'
+import { type FieldProblem, Problem } from '../../problems.ts'
+import { insertDocuments, type NewDocument } from '../create.ts'
+import type { CustomFields } from '../document.ts'
+import { everybodyIn, knownPeople, type NamedPeople, namedPeople } from '../named-people.ts'
+import type { Addresses } from './people.ts'
+import type { ImportRow, RowDocument, RowError } from './rows.ts'
 
 export interface BatchResult {
   readonly imported: number

@@ -1,8 +1,8 @@
 /** An import as the API and the command line show it. */
-import { Problem } from '../problems.ts'
-import type { Received } from './import-receive.ts'
-import type { ImportRecord } from './import-record.ts'
-import type { Counted } from './import-run.ts'
+import { Problem } from '../../problems.ts'
+import type { Received } from './receive.ts'
+import type { ImportRecord } from './record.ts'
+import type { Counted } from './run.ts'
 
 export function viewOf(record: ImportRecord): object {
   const { id, state, mode, total, done, imported, failed, errors, reason } = record

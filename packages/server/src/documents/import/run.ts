@@ -3,14 +3,14 @@
  * batch with its note of how far it came. Until the first statement nothing was written; after a
  * refusal nothing is.
  */
-import type { Actor } from '../actor.ts'
-import { errorFields } from '../log-fields.ts'
-import { type Platform, type Tx, transaction } from '../platform.ts'
-import { Addresses } from './import-people.ts'
-import { errorsMax, type Received } from './import-receive.ts'
-import { type Claim, endImport, type ImportRecord, noteBatch, noteProgress } from './import-record.ts'
-import type { ImportRow, RowError } from './import-rows.ts'
-import { type BatchOptions, type BatchResult, CHECK_TABLE, importBatch, refusalOf } from './import-write.ts'
+import type { Actor } from '../../actor.ts'
+import { errorFields } from '../../log-fields.ts'
+import { type Platform, type Tx, transaction } from '../../platform.ts'
+import { Addresses } from './people.ts'
+import { errorsMax, type Received } from './receive.ts'
+import { type Claim, endImport, type ImportRecord, noteBatch, noteProgress } from './record.ts'
+import type { ImportRow, RowError } from './rows.ts'
+import { type BatchOptions, type BatchResult, CHECK_TABLE, importBatch, refusalOf } from './write.ts'
 
 export interface RunOptions {
   /** Rows looked at so far. */

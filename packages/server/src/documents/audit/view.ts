@@ -1,7 +1,7 @@
 /** Entries of the audit trail and sync states as the API answers with them. */
 import type { EventAttempt, EventStory } from 'hermod'
-import type { LogEntry } from './audit-queries.ts'
-import type { SubscriptionSync, SyncState } from './sync.ts'
+import type { SubscriptionSync, SyncState } from '../sync.ts'
+import type { LogEntry } from './queries.ts'
 
 /** Identity and origin are for auditors; what is in a foreign draft is for nobody. */
 export function entryView(entry: LogEntry, auditor: boolean) {
