@@ -22,7 +22,7 @@ import {
   text,
   withDefault,
 } from './check-options.ts'
-import type { EventDefinitions } from './define-events.ts'
+import type { EventDefinitions } from './event-definitions.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import { type ResolvedSubscription, subscriptionNameProblem } from './subscription-options.ts'
 import { type Listener, listenerNames } from './telemetry.ts'

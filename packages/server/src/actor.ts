@@ -1,8 +1,8 @@
 /** Who does something, as which identity, from where: what every command is given and records. */
 import type { Issuer } from './config.ts'
-import type { Permission } from './permissions.ts'
+import type { Permission, Role } from './permissions.ts'
 
-export type Role = 'reader' | 'editor' | 'operator' | 'admin'
+export type { Role } from './permissions.ts'
 
 /** Who is asking. */
 export interface Principal {

@@ -2,7 +2,9 @@
 import { didYouMean } from 'hermod/cli'
 import type { Role } from './actor.ts'
 import type { Issuer } from './config.ts'
-import type { Read } from './settings.ts'
+
+/** What a value is: itself, or what it must be. */
+export type Read<T> = { readonly value: T } | { readonly must: string }
 
 type Given = Readonly<Record<string, unknown>>
 

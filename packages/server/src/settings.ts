@@ -4,10 +4,7 @@
  */
 import type { Role } from './actor.ts'
 import { type Config, type Issuer, workspaceProviders } from './config.ts'
-import { readIssuers } from './read-issuers.ts'
-
-/** What a value is: itself, or what it must be. */
-export type Read<T> = { readonly value: T } | { readonly must: string }
+import { type Read, readIssuers } from './read-issuers.ts'
 
 export interface Setting {
   /** Path in the project file and in Config: `limits.perMinute`. */

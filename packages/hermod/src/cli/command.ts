@@ -1,7 +1,9 @@
 /** What a command is, and what it is given. The server's commands have the same shape. */
 import type { ParseArgsConfig } from 'node:util'
-import { HermodError } from '../errors.ts'
 import type { Terminal } from './terminal.ts'
+import { usage } from './usage.ts'
+
+export { usage } from './usage.ts'
 
 export type Options = NonNullable<ParseArgsConfig['options']>
 
@@ -62,9 +64,4 @@ export function textOf(context: Context, name: string): string | undefined {
 
 export function flagOf(context: Context, name: string): boolean {
   return context.values[name] === true
-}
-
-/** Wrong usage: exit 2. */
-export function usage(says: string, fix?: string): HermodError {
-  return new HermodError('HMD_USAGE', says, { fix })
 }

@@ -3,7 +3,7 @@
  * closed pipe ends the program quietly.
  */
 import { createInterface } from 'node:readline/promises'
-import { usage } from './command.ts'
+import { usage } from './usage.ts'
 
 export interface TerminalOptions {
   readonly json: boolean

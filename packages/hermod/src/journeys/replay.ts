@@ -5,11 +5,10 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Database, type PoolClient, select } from '../database.ts'
-import { checkDecision, type Decided, subscriptionNamed } from '../desk/audit.ts'
+import { checkDecision, type Decided, type Decision, subscriptionNamed } from '../desk/audit.ts'
 import { HermodError } from '../errors.ts'
 import { type ReplayPlan, replayWindow } from '../flow/replay.ts'
 import { createJourney, isEnded, type Journey } from './journey.ts'
-import type { Journeys } from './journeys.ts'
 import { type ReplayFilter, type ReplayOptions, wantedReplay } from './replay-options.ts'
 import { type JourneyHandler, JourneyStopped, type Run } from './runner.ts'
 
@@ -99,13 +98,20 @@ function askByName(subscription: string): HermodError {
   )
 }
 
+/** What `replayWithin` needs of the list of journeys. */
+interface ReplayControl {
+  wake(): void
+  show(id: bigint): Promise<Journey | undefined>
+  cancel(id: bigint, by: Decision): Promise<unknown>
+}
+
 /**
  * Inside another journey: sends everything after a position again and waits for it. Asked again after
  * a crash it finds the one it has begun.
  */
 export async function replayWithin(
   run: Run,
-  journeys: Pick<Journeys, 'wake' | 'show' | 'cancel'>,
+  journeys: ReplayControl,
   subscription: string,
   after: bigint,
   upTo?: bigint,

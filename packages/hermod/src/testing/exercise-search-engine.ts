@@ -5,15 +5,12 @@
 import { HermodError } from '../errors.ts'
 import type { SearchEngine } from '../sinks/search/index.ts'
 import type { Exercise } from './exercise-sink.ts'
-import type { Stage } from './search-documents.ts'
+import type { SearchCase } from './search-documents.ts'
 import { searchIndexCases } from './search-index-cases.ts'
 import { searchQueryCases } from './search-query-cases.ts'
 import { searchWriteCases } from './search-write-cases.ts'
 
-export interface SearchCase {
-  readonly name: string
-  run(stage: Stage): Promise<void>
-}
+export type { SearchCase } from './search-documents.ts'
 
 export interface ExerciseSearchEngineOptions {
   /** `test` of Vitest, node:test or Jest. */

@@ -3,7 +3,7 @@
  * both people stand in one place, one row is left, and both are kept in the pre-image.
  */
 import type { Tx } from '../../platform.ts'
-import type { Pair, Reference } from '../references.ts'
+import type { Pair, Reference } from './reference.ts'
 
 /** Rows as PostgreSQL wrote them: times keep their microseconds. */
 type Rows = readonly Readonly<Record<string, unknown>>[]

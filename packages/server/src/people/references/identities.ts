@@ -1,6 +1,6 @@
 /** Log-ins of a merged person: they lead to the survivor, who keeps the primary one of theirs. */
 import type { Tx } from '../../platform.ts'
-import type { Pair, Reference } from '../references.ts'
+import type { Pair, Reference } from './reference.ts'
 
 interface Before {
   readonly moved: readonly string[]

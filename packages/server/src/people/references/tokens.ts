@@ -2,7 +2,7 @@
  * API tokens of both people end with the merge: whoever used them was granted something else. They
  * are not given back by undoing it.
  */
-import type { Reference } from '../references.ts'
+import type { Reference } from './reference.ts'
 
 export const tokenReferences: Reference<readonly string[]> = {
   name: 'tokens',

@@ -11,8 +11,7 @@ import { joined } from '../identifiers.ts'
 import { displayed } from '../items.ts'
 import type { HighlightPart, Hit } from '../request.ts'
 import { analyzers } from './analysis.ts'
-import { type Asked, slipsMax } from './query.ts'
-import type { Search } from './search.ts'
+import { type Asked, type Search, slipsMax } from './query.ts'
 
 /** Below the 10,000 words that OpenSearch takes apart in one call. */
 const wordsMax = 5_000

@@ -5,7 +5,8 @@
 import type { ResolvedDefinition } from '../check-definition.ts'
 import type { Condition, ResolvedRequest } from '../check-request.ts'
 import { endsShort, type Term } from '../query.ts'
-import type { Json } from './api.ts'
+import type { ApiCall, Json, OpenSearchApi } from './api.ts'
+import type { OpenSearchGeneration } from './generations.ts'
 import { headingWeight, identifiersField, plainField, reserved, weightsOf, wordsField } from './schema.ts'
 
 /** Of weight 1 to 4. */
@@ -23,6 +24,14 @@ export interface Asked {
   readonly terms: readonly Term[]
   /** Words that are spelt alike count too, behind those that were typed. */
   readonly similar: boolean
+}
+
+/** One search under way. */
+export interface Search {
+  readonly api: OpenSearchApi
+  readonly generation: OpenSearchGeneration
+  readonly request: ResolvedRequest
+  readonly call: ApiCall
 }
 
 export function canBeSimilar(terms: readonly Term[]): boolean {

@@ -1,26 +1,12 @@
-/**
- * Searching in OpenSearch: what was typed first; when that finds little, once more with words that
- * are spelt alike. What was found exactly always stands first.
- */
-import type { ResolvedRequest } from '../check-request.ts'
 import { endsShort, parseQuery, type Term } from '../query.ts'
 import type { FacetCount, Hit, SearchResult } from '../request.ts'
-import type { ApiCall, Found, FoundHit, OpenSearchApi } from './api.ts'
+import type { Found, FoundHit } from './api.ts'
 import { taken } from './document.ts'
-import type { OpenSearchGeneration } from './generations.ts'
 import { highlightHits } from './highlight.ts'
-import { type Asked, canBeSimilar, searchBody } from './query.ts'
+import { type Asked, canBeSimilar, type Search, searchBody } from './query.ts'
 
 /** Below this many documents other ways are tried. */
 const fewHits = 5
-
-/** One search under way. */
-export interface Search {
-  readonly api: OpenSearchApi
-  readonly generation: OpenSearchGeneration
-  readonly request: ResolvedRequest
-  readonly call: ApiCall
-}
 
 interface Answered {
   readonly asked: Asked
