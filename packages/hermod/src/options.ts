@@ -29,7 +29,15 @@ import { type Listener, listenerNames } from './telemetry.ts'
 import type { Archive } from './worker/archive.ts'
 
 export { secret } from './check-options.ts'
-export * from './subscription-options.ts'
+export {
+  type Load,
+  type ResolvedStartFrom,
+  type ResolvedSubscription,
+  type StartFrom,
+  type SubscriptionOptions,
+  subscriptionNameProblem,
+  subscriptionOptions,
+} from './subscription-options.ts'
 
 /** What the engine needs of a `pg` pool. */
 export interface PoolLike {

@@ -7,7 +7,26 @@ import type { OutboxEvent } from '../event.ts'
 import { delivered, makeOutcome, type Outcome, type OutcomeName, outcomeNames, retry } from './outcome.ts'
 
 export { fingerprint } from './fingerprint.ts'
-export * from './outcome.ts'
+export {
+  clip,
+  codeCharsMax,
+  delivered,
+  excerptCharsMax,
+  makeOutcome,
+  messageCharsMax,
+  misconfigured,
+  type Outcome,
+  type OutcomeDetails,
+  type OutcomeName,
+  outcomeNames,
+  receiptCharsMax,
+  rejected,
+  retry,
+  split,
+  superseded,
+  unavailable,
+  unknown,
+} from './outcome.ts'
 export { type MappingOptions, outcomeOfError, outcomeOfStatus } from './outcome-mapping.ts'
 
 export interface Capabilities {

@@ -1,3 +1,7 @@
+/**
+ * Searching in OpenSearch: first what was typed; if that finds little, once more with words that are spelt
+ * alike. Exact matches always come first.
+ */
 import { endsShort, parseQuery, type Term } from '../query.ts'
 import type { FacetCount, Hit, SearchResult } from '../request.ts'
 import type { Found, FoundHit } from './api.ts'
