@@ -23,6 +23,10 @@ export const catalogue = {
     says: 'The event type, or this version of it, is not declared in defineEvents().',
     fix: 'Declare the type and version, or correct the spelling; deploy readers before writers.',
   },
+  HMD_EVENT_GONE: {
+    says: 'The row of an event that was to be delivered is no longer in the database.',
+    fix: 'Somebody deleted it by hand: restore it, or discard the dead letter. Retention keeps events that are not delivered.',
+  },
   HMD_EVENT_LIMIT: {
     says: 'One call was given more than 10,000 events.',
     fix: 'Emit in several calls inside the same transaction.',

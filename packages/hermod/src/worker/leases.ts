@@ -82,8 +82,6 @@ export class Leases {
     notify(listener, 'claim', {
       subscription: name,
       lanes,
-      events: 0,
-      scanned: 0,
       durationMs: performance.now() - now,
     })
   }
@@ -159,7 +157,7 @@ export class Leases {
     for (const tell of this.onLost) tell()
     const { listener, subscription } = this.#station
     for (const { lane, fence } of gone) {
-      notify(listener, 'leaseLost', { subscription: subscription.name, lane, fence, events: 0 })
+      notify(listener, 'leaseLost', { subscription: subscription.name, lane, fence })
     }
   }
 

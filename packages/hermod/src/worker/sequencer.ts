@@ -185,7 +185,7 @@ export class Sequencer {
     this.#dueAtMs = performance.now() + this.#waitMs(step)
     if (step === undefined) return
     const { numbered: count, head: position } = step
-    notify(listener, 'step', { numbered: count, scheduled: 0, durationMs, position })
+    notify(listener, 'step', { numbered: count, durationMs, position })
     if (step.newEpoch) this.#tellEpoch(step)
     if (count === 0) return
     numbered(step.news, by)
