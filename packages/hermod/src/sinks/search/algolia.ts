@@ -33,7 +33,7 @@ export interface AlgoliaOptions {
   readonly tombstonesMs?: number
   /** For one host; 10 s when left out. */
   readonly timeoutMs?: number
-  /** How long the list of generations is believed; 1 s when left out. */
+  /** How long the list of generations is cached; 1 s when left out. */
   readonly knownMs?: number
 }
 

@@ -68,7 +68,7 @@ export function opensearch(given: OpenSearchOptions): OpenSearch {
 
 type Login = { readonly [K in 'username' | 'password' | 'apiKey' | 'bearer']: string | undefined }
 
-/** One way to say who asks. */
+/** Exactly one way to authenticate. */
 function authProblems({ username, password, apiKey, bearer }: Login): Problem[] {
   if ((username === undefined) !== (password === undefined)) {
     return [{ field: 'username', says: 'and password belong together' }]

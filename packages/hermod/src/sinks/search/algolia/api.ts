@@ -176,7 +176,7 @@ export class AlgoliaHttp implements AlgoliaApi {
     await Promise.all(this.#hosts.map((host) => host.close()))
   }
 
-  /** Nothing was accepted that has no task. */
+  /** Without a task nothing was accepted. */
   async #task(request: HttpRequest, call: Call | undefined): Promise<AlgoliaTask> {
     const task = await this.#json<AlgoliaTask>(request, call)
     if (Number.isSafeInteger(task?.taskID)) return task

@@ -43,7 +43,7 @@ export class AlgoliaGenerations implements Generations<AlgoliaGeneration> {
     return (await this.#read(index, call)).generations
   }
 
-  /** Two processes that make the same index make the same one. */
+  /** Two processes that ensure the same index create the same one. */
   ensure(index: string, definition: ResolvedDefinition, call: Call): Promise<EnsuredIndex> {
     return this.#change(index, call, async (state) => {
       const live = state.generations.find(({ state: is }) => is === 'live')
@@ -76,7 +76,7 @@ export class AlgoliaGenerations implements Generations<AlgoliaGeneration> {
   swap(index: string, call: Call): Promise<AlgoliaGeneration> {
     return this.#change(index, call, async (state) => {
       const next = state.generations.find((one) => one.state === 'building')
-      if (next === undefined) throw refused(`index ${index} has no generation in the making`)
+      if (next === undefined) throw refused(`index ${index} has no generation that is building`)
       return enthroned(state, next)
     })
   }
@@ -89,7 +89,7 @@ export class AlgoliaGenerations implements Generations<AlgoliaGeneration> {
     })
   }
 
-  /** Not before every process has stopped writing to it: a write would bring the index back. */
+  /** Waits until every process has stopped writing to it: a write would recreate the index. */
   async drop(index: string, id: string, call: Call): Promise<void> {
     const dropped = await this.#change(index, call, async (state) => {
       const found = state.generations.find((one) => one.id === id)
@@ -104,7 +104,7 @@ export class AlgoliaGenerations implements Generations<AlgoliaGeneration> {
     await this.#delete(dropped.indexName, call)
   }
 
-  /** One change at a time in this process; between processes the last one counts. */
+  /** One change at a time in this process; between processes the last one wins. */
   #change<T>(index: string, call: Call, work: (state: State) => Promise<readonly [State, T]>): Promise<T> {
     return this.#turns.run([index], async () => {
       const state = await this.#read(index, call)
@@ -157,7 +157,7 @@ export class AlgoliaGenerations implements Generations<AlgoliaGeneration> {
     return (answer?.nbHits ?? 0) > 0
   }
 
-  /** What a crash between two steps left behind. */
+  /** Deletes indexes that a crash between two steps left behind. */
   async #sweep(index: string, { generations }: State, call: Call): Promise<void> {
     const known = new Set(generations.map(({ indexName }) => indexName))
     const names = await this.#api.listIndices(call)

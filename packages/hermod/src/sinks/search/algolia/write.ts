@@ -15,7 +15,7 @@ import { handleOf, type TaskRef, waitForTasks } from './tasks.ts'
 
 export const itemsMax = 1_000
 export const bytesMax = 8 * 1024 * 1024
-/** So many records of one batch are rejected by name before it is halved instead. */
+/** Most records of one batch that are rejected by name; then the batch is halved instead. */
 const namedMax = 20
 
 interface Sent {

@@ -16,7 +16,7 @@ import type { MeilisearchApi } from './api.ts'
 import { type Entry, entryOf, type MeilisearchGeneration, nextId, type Picture, type Registry } from './registry.ts'
 import { primaryKey } from './schema.ts'
 
-/** Whoever makes or swaps needs less; what is older was left by somebody who died. */
+/** Creating or swapping takes less time; an older mark was left by a process that died. */
 const leftOverMs = 60_000
 
 export class MeilisearchGenerations implements Generations<MeilisearchGeneration> {
@@ -60,7 +60,7 @@ export class MeilisearchGenerations implements Generations<MeilisearchGeneration
     return { generation: String(entry.generation), state: 'created' }
   }
 
-  /** Puts an empty index where the live one should be. */
+  /** Creates an empty index in place of the live one. */
   async #lay(index: string, entry: Entry, { stableKey }: Picture, call: Call): Promise<void> {
     const uid = this.#registry.uidOf(index)
     if (stableKey === undefined) await this.#registry.make(uid, primaryKey, call)
@@ -68,7 +68,7 @@ export class MeilisearchGenerations implements Generations<MeilisearchGeneration
     await this.#registry.mark(uid, definition, String(entry.generation), call)
   }
 
-  /** The index was declared, and is gone from the server. True: it is there again, and empty. */
+  /** Recreates a declared index that is gone from the server. True: it exists again, and is empty. */
   async restore(index: string): Promise<boolean> {
     const picture = await this.#registry.picture(index)
     const live = picture.generations.some(({ state }) => state === 'live')
@@ -124,7 +124,7 @@ export class MeilisearchGenerations implements Generations<MeilisearchGeneration
   swap(index: string, call: Call): Promise<MeilisearchGeneration> {
     return this.#alone(index, call, (picture) => {
       const next = picture.generations.find(({ state }) => state === 'building')
-      if (next === undefined) throw refused(`index ${index} has no generation in the making`)
+      if (next === undefined) throw refused(`index ${index} has no generation that is building`)
       return this.#exchange(index, picture, next, call)
     })
   }
@@ -141,8 +141,8 @@ export class MeilisearchGenerations implements Generations<MeilisearchGeneration
   }
 
   /**
-   * That the live one was live is written before it can stop being so; that the other one is live
-   * needs no writing, its place says it.
+   * That the live one was live is recorded before the swap. That the other one is live now
+   * need not be recorded: its name says so.
    */
   async #exchange(
     index: string,
@@ -190,7 +190,7 @@ export class MeilisearchGenerations implements Generations<MeilisearchGeneration
     }
   }
 
-  /** Indexes without a mark: a writer that had not heard of a drop made them again. */
+  /** Indexes without a mark: a writer that did not know of the drop has recreated them. */
   async #sweep({ unmarked }: Picture, call: Call): Promise<void> {
     for (const { uid, createdAt } of unmarked) {
       if (isOld(createdAt)) await this.#registry.remove(uid, call)
@@ -198,8 +198,8 @@ export class MeilisearchGenerations implements Generations<MeilisearchGeneration
   }
 
   /**
-   * One process at a time for one index. Making an index succeeds for one of them only, whatever
-   * happens; a mark that somebody left behind by dying is taken away after a minute.
+   * One process at a time for one index. Creating the lock index succeeds for only one of them,
+   * whatever happens. A lock that a dead process left behind is removed after a minute.
    */
   async #alone<T>(index: string, call: Call, work: (picture: Picture) => Promise<T>): Promise<T> {
     const uid = this.#registry.uidOf(index, 'lock')

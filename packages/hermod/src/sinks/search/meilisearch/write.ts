@@ -19,7 +19,7 @@ import { parkedCall, type Tasks } from './tasks.ts'
 
 type Item = { readonly id: string; readonly version: bigint }
 
-/** What becomes of each item at one place: an outcome known already, or it is on its way. */
+/** The items at one place: each has a known outcome, or is in one of the tasks. */
 interface Sent {
   readonly outcomes: readonly (Outcome | undefined)[]
   readonly tasks: readonly number[]
@@ -72,7 +72,7 @@ export class MeilisearchWriter {
       })
   }
 
-  /** Writers of the same documents enqueue in the order they came; the waiting is done together. */
+  /** Writers of the same documents enqueue in order; they wait for the tasks at the same time. */
   async #write(
     items: readonly Item[],
     { index, park, call }: To,
@@ -118,7 +118,7 @@ export class MeilisearchWriter {
     return { outcomes: outcomesOf(lines, newer), tasks, items: newer.length }
   }
 
-  /** Before anything is deleted: a late upsert must find it. */
+  /** Before anything is deleted, so that a late upsert finds the tombstone. */
   async #remember(goneUid: string, newest: readonly DocumentLine[], call: Call) {
     const versions = await this.#versions(goneUid, newest, call)
     const newer = newest.filter(({ id, version }) => isNewer(version, versions.get(id)))
@@ -128,7 +128,7 @@ export class MeilisearchWriter {
   async #deleteFrom({ uid }: MeilisearchGeneration, { lines, newest, gone }: Deleting, call: Call): Promise<Sent> {
     const there = await this.#versions(uid, newest, call)
     const newer = newest.filter(({ id, version }) => {
-      // The same deletion again: the one before may have been cut off between its two steps.
+      // The same deletion again: the first one may have stopped between its two steps.
       const deleted = gone.versions.get(id)
       return isNewer(version, there.get(id)) && (deleted === undefined || deleted <= version)
     })
@@ -146,7 +146,7 @@ export class MeilisearchWriter {
     return task
   }
 
-  /** Newer ones that are under way cannot be read yet. */
+  /** Includes newer versions in flight, which cannot be read yet. */
   async #versions(uid: string, items: readonly Item[], call: Call): Promise<Map<string, bigint>> {
     const versions = new Map<string, bigint>()
     if (items.length === 0) return versions
@@ -163,13 +163,13 @@ export class MeilisearchWriter {
     for (const document of found) versions.set(idOf(document), versionOf(document))
     for (const { id, version } of items) {
       const underWay = this.#pending.versionOf(uid, id)
-      // The same again is sent again: nobody knows yet whether the first one succeeds.
+      // The same version is sent again: it is not known yet whether the first one succeeds.
       if (underWay !== undefined && underWay > version) versions.set(id, underWay)
     }
     return versions
   }
 
-  /** Deletions nobody can come late for any more. */
+  /** Removes old deletions: no upsert can be that late. */
   async #purge(goneUid: string): Promise<void> {
     const filter = `${goneAtField} < ${Date.now() - this.#tombstonesMs}`
     const found = await this.#api.documents(goneUid, { filter, limit: 5_000, fields: [primaryKey] })

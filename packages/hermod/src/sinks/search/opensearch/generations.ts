@@ -55,7 +55,7 @@ export class OpenSearchGenerations implements Generations<OpenSearchGeneration> 
       if (await this.#create(index, id, { definition, state: 'live' }, call)) {
         return { generation: id, state: 'created' }
       }
-      // Somebody else makes it right now.
+      // Another process is creating it right now.
       if (tries === ensureTries) throw refused(index, 'is being made by others over and over')
     }
   }
@@ -78,7 +78,7 @@ export class OpenSearchGenerations implements Generations<OpenSearchGeneration> 
     return pick(await this.read(index, call), index, id)
   }
 
-  /** The name is the lock: of two who make the same one, the server refuses the second. */
+  /** The name is the lock: if two processes create the same one, the server refuses the second. */
   async #create(
     index: string,
     id: string,
@@ -106,7 +106,7 @@ export class OpenSearchGenerations implements Generations<OpenSearchGeneration> 
   async swap(index: string, call: ApiCall): Promise<OpenSearchGeneration> {
     const all = await this.read(index, call)
     const next = all.find(({ state }) => state === 'building')
-    if (next === undefined) throw refused(index, 'has no generation in the making')
+    if (next === undefined) throw refused(index, 'has no generation that is building')
     return this.#makeLive(index, all, next, call)
   }
 
@@ -119,7 +119,7 @@ export class OpenSearchGenerations implements Generations<OpenSearchGeneration> 
     return this.#makeLive(index, all, last, call)
   }
 
-  /** Refused as a whole when another process was faster: an alias to remove is gone then. */
+  /** Refused as a whole if another process was faster: then an alias to remove is gone. */
   async #makeLive(
     index: string,
     all: readonly OpenSearchGeneration[],
@@ -139,7 +139,7 @@ export class OpenSearchGenerations implements Generations<OpenSearchGeneration> 
     return pick(await this.read(index, call), index, undefined)
   }
 
-  /** Its state is taken first, so that nobody makes it live while it goes. */
+  /** Its state alias is removed first, so that nobody makes it live during the drop. */
   async drop(index: string, id: string, call: ApiCall): Promise<void> {
     const found = (await this.read(index, call)).find((one) => one.id === id)
     if (found === undefined) return

@@ -26,7 +26,7 @@ export interface Asked {
   readonly similar: boolean
 }
 
-/** One search under way. */
+/** One search in progress. */
 export interface Search {
   readonly api: OpenSearchApi
   readonly generation: OpenSearchGeneration

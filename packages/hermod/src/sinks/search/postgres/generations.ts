@@ -111,7 +111,7 @@ export class PostgresGenerations implements Generations<PostgresGeneration> {
         await session.rows(`vacuum (analyze) ${made.wordTable}`)
       }
       const next = `state = 'building'`
-      return this.#changeLive(session, index, { next, missing: 'has no generation in the making' })
+      return this.#changeLive(session, index, { next, missing: 'has no generation that is building' })
     })
   }
 

@@ -52,7 +52,7 @@ export class PostgresWriter {
   }
 }
 
-/** When even the usual cut is too much for a tsvector. */
+/** Used when the usual limit is still too much for a tsvector. */
 const secondCutChars = 40_000
 
 /** One outcome per document of one generation, in the order given. */
@@ -76,7 +76,7 @@ async function upsertInto(
   }
 }
 
-/** A single document whose words do not fit into a tsvector is searchable by its beginning. */
+/** A document whose words do not fit into a tsvector can be searched by its beginning. */
 async function cutShort(
   session: Session,
   generation: PostgresGeneration,
@@ -171,7 +171,7 @@ async function deleteFrom(
   }
 }
 
-/** Tombstones nobody can come late for any more. */
+/** Removes old tombstones: no upsert can be that late. */
 async function purgeTombstones(session: Session, { table }: PostgresGeneration, olderThanMs: number): Promise<void> {
   await session.rows(
     `delete from ${table} where id in (select id from ${table}

@@ -1,7 +1,7 @@
 /**
  * Generations in Typesense: a collection each, and an alias of the index's name that says which one is
  * live. Swapping is one write of the alias. No state but the alias changes: what is newer than the
- * live one is in the making, what is older is retired, and a roll-back marks what it leaves.
+ * live one is building, what is older is retired, and a roll-back marks what it leaves.
  *
  *   building ──swap──▶ live ──swap, roll back──▶ retired ──roll back──▶ live
  */
@@ -58,7 +58,7 @@ export class TypesenseGenerations implements Generations<TypesenseGeneration> {
       const id = first?.id ?? '1'
       const made = first === undefined && (await this.#create(index, id, definition, call))
       if (!made && first === undefined && tries < ensureTries) continue
-      // Whoever made it may have stopped before this; all name the same one.
+      // The process that created it may have stopped before this; all set the same alias.
       await this.#api.setAlias(index, collectionName(index, id), call)
       return { generation: id, state: made ? 'created' : 'unchanged' }
     }
@@ -91,7 +91,7 @@ export class TypesenseGenerations implements Generations<TypesenseGeneration> {
     return created(this.#api.createCollection(collection, call))
   }
 
-  /** What an operator dropped by mistake. */
+  /** Puts back the collection of deletions, in case an operator dropped it. */
   async repair(index: string, call: ApiCall): Promise<void> {
     const { live } = await this.#read(index, call)
     if (live !== undefined) await this.#createTombstones(index, call)
@@ -101,7 +101,7 @@ export class TypesenseGenerations implements Generations<TypesenseGeneration> {
     await created(this.#api.createCollection(tombstonesOf(tombstonesName(index)), call))
   }
 
-  /** The name is the lock: of two who make the same one, Typesense refuses the second. */
+  /** The name is the lock: if two processes create the same one, Typesense refuses the second. */
   async create(index: string, definition: ResolvedDefinition, call: ApiCall): Promise<Generation> {
     const { generations } = await this.#read(index, call)
     const newest = Math.max(0, ...generations.map(({ id }) => Number(id)))
@@ -117,11 +117,11 @@ export class TypesenseGenerations implements Generations<TypesenseGeneration> {
   async swap(index: string, call: ApiCall): Promise<Generation> {
     const { generations } = await this.#read(index, call)
     const next = generations.find(({ state }) => state === 'building')
-    if (next === undefined) throw refused(index, 'has no generation in the making')
+    if (next === undefined) throw refused(index, 'has no generation that is building')
     return this.#makeLive(index, next, call)
   }
 
-  /** What is left behind is marked first: else it would look like one in the making. */
+  /** The former live one is marked first: otherwise it would look like one that is building. */
   async rollBack(index: string, call: ApiCall): Promise<Generation> {
     const { generations, live } = await this.#read(index, call)
     const next = generations.findLast(({ state }) => state === 'retired')

@@ -70,7 +70,7 @@ export class TypesenseWriter {
     }
   }
 
-  /** A part that fails as a whole ends the call: what follows was not sent. */
+  /** A slice that fails as a whole ends the call: later slices are not sent. */
   async #inSlices<T extends Item>(
     items: readonly T[],
     work: (slice: readonly T[]) => Promise<Outcome[]>,
@@ -141,7 +141,7 @@ export class TypesenseWriter {
     })
   }
 
-  /** Before the documents go: a crash in between leaves nothing that could come back. */
+  /** Before the documents are deleted: after a crash in between, no upsert can bring one back. */
   async #remember(tombstones: string, deletions: readonly Deletion[], call: ApiCall): Promise<void> {
     const lines = deletions.map(({ id, version }) => {
       const encoded = encodeId(id)
@@ -200,7 +200,7 @@ export class TypesenseWriter {
     return found
   }
 
-  /** Now and then, in passing: deletions nobody can come late for any more. */
+  /** Once an hour: removes old deletions; no upsert can be that late. */
   async #purge(tombstones: string, call: ApiCall): Promise<void> {
     if (!this.#purgeDue()) return
     const filter = `hermod_at:<${Date.now() - this.#tombstonesMs}`
