@@ -1,5 +1,5 @@
 /**
- * The door for transactions of every library: whatever a caller hands to `emit` becomes a `Tx`,
+ * Accepts transactions of every library: whatever a caller passes to `emit` becomes a `Tx`,
  * or a coded error that says what to pass instead. Libraries are recognised by their shape, never
  * imported.
  */
@@ -52,7 +52,7 @@ function isTx(client: unknown): client is Tx {
 function outside({ library, transaction }: ClientAdapter): HermodError {
   return new HermodError(
     'HMD_EMIT_OUTSIDE_TRANSACTION',
-    `this ${library} object is outside a transaction: the event could not share the fate of your rows`,
+    `this ${library} object is outside a transaction: the event could not commit or roll back together with your rows`,
     { fix: `Pass ${transaction}, or use outbox.transaction(fn).`, details: { library } },
   )
 }

@@ -17,10 +17,10 @@ export interface Tx {
   readonly inTransaction: boolean | 'unknown'
 }
 
-/** One library: how its transaction is recognised, reached, and obtained by whoever has none. */
+/** One library: how its transaction is recognised and used, and how a caller gets one. */
 export interface ClientAdapter {
   readonly library: string
-  /** Completes "pass …" in the refusal. */
+  /** Completes "Pass …" in the error message. */
   readonly transaction: string
   /** Undefined: not an object of this library. */
   adapt(client: unknown): Tx | undefined

@@ -14,7 +14,7 @@ import {
   sampleEvent,
 } from './sink-call.ts'
 
-/** Puts things right again. */
+/** Repairs what a hook has broken. */
 export type Repair = () => unknown
 
 /** Breaks the destination for one case. A sentence instead says why the case does not apply. */
@@ -53,7 +53,7 @@ interface SinkCase {
 
 /** A call that was told to stop must have ended by then. */
 const promptMs = 1_000
-/** Failed polls in a row that the suite forgives. */
+/** Failed polls in a row before the suite fails. */
 const pollsMax = 100
 
 let index = 0

@@ -67,7 +67,7 @@ async function printSql(context: Context): Promise<number> {
 
 interface Known extends Migration {
   readonly schema: string
-  /** As it is printed: the engine's plainly, the server's behind its schema. */
+  /** As printed: the engine's migrations by name, the server's with their schema in front. */
   readonly label: string
 }
 
@@ -76,7 +76,7 @@ async function serverSchemas(): Promise<readonly NumberedSql[]> {
   return (await serverPart())?.schemas ?? []
 }
 
-/** Everything there is, the engine's first. */
+/** All migrations, the engine's first. */
 async function known(): Promise<Known[]> {
   const mine = migrations().map((each) => ({ ...each, schema: 'outbox', label: each.name }))
   const more = (await serverSchemas()).flatMap(({ folder, schema }) =>
@@ -97,7 +97,7 @@ async function missingIn(db: Database): Promise<Known[]> {
   return all.filter(({ schema, version }) => !done.has(`${schema} ${version}`))
 }
 
-/** What migrate() does, in one transaction a migration. */
+/** Applies each migration in a transaction of its own. */
 function asSql({ schema, label, version, name, hash, sql }: Known): string {
   return `-- ${label}
 begin;
