@@ -1,6 +1,6 @@
 /**
- * Every setting of the server: its place in `hermod.toml`, its variable, what it may be, and what it is
- * when nobody says. One list; docs/operations/deploy.md shows exactly these.
+ * Every setting of the server: its place in `hermod.toml`, its variable, its allowed values and its
+ * default. One list; docs/operations/deploy.md shows exactly these.
  */
 import type { Role } from './actor.ts'
 import { type Config, type Issuer, workspaceProviders } from './config.ts'
@@ -11,7 +11,7 @@ export interface Setting {
   readonly key: string
   readonly variables: readonly [string, ...string[]]
   readonly says: string
-  /** As the project file would say it; undefined = has to be given. */
+  /** The default, as written in the project file; undefined = must be given. */
   readonly fallback?: string | number | boolean | readonly never[]
   /** Shown as *** (or a URL without its password). */
   readonly masked?: true

@@ -15,7 +15,7 @@ export function versionSeen(ifMatch: string | undefined): string | undefined {
   }
   if (ifMatch.trim() === '*') return undefined
   const [, version] = /^"(\d{1,19})"$/.exec(ifMatch.trim()) ?? []
-  // A tag that was never ours matches nothing.
+  // A tag in another format matches nothing.
   return version ?? '-1'
 }
 

@@ -70,7 +70,7 @@ async function principalOfClaims(
   }
 }
 
-/** Where the issuer does not tell when the person signed in, the time of the token stands for it. */
+/** If the issuer does not tell the time of the sign-in, the time of the token is used. */
 function signedIn({ auth_time, iat }: Verified['claims']): { signedInAt?: Date } {
   const seconds = typeof auth_time === 'number' ? auth_time : iat
   return seconds === undefined ? {} : { signedInAt: new Date(seconds * 1000) }

@@ -32,7 +32,7 @@ export async function createDraft(platform: Platform, tx: Tx, actor: Actor, crea
   return one(await insertDocuments(platform, tx, actor, [wanted]))
 }
 
-/** Without a draft; what was decided elsewhere is taken over only from those who may import. */
+/** Creates a published document directly. Only people who may import can bring decisions from elsewhere. */
 export async function createDocument(platform: Platform, tx: Tx, actor: Actor, creation: Creation): Promise<Document> {
   const { status = 'In-Review' } = creation
   if (status !== 'In-Review' && !actor.permissions.has('import:write')) {

@@ -31,7 +31,7 @@ export type App = FastifyInstance
 export interface AppOptions {
   /** How long a body may take to arrive. */
   readonly bodyMs?: number
-  /** A process whose event loop is later than this turns callers away. */
+  /** With a longer event-loop delay, the process answers 503. */
   readonly loopDelayMaxMs?: number
 }
 
@@ -79,7 +79,7 @@ function frameOf({ config, log }: Platform): App {
   }).withTypeProvider<TypeBoxTypeProvider>()
 }
 
-/** A caller's own id is kept when it is harmless, so that two logs can be laid side by side. */
+/** A caller's own request id is kept if it is harmless, so that both logs can be compared. */
 function requestId(given: unknown): string {
   if (typeof given === 'string' && /^[\w.-]{1,64}$/.test(given)) return given
   return crypto.randomUUID()

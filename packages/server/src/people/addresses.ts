@@ -69,8 +69,8 @@ export async function addAddress(tx: Tx, given: NewAddress): Promise<boolean> {
 }
 
 /**
- * Two accounts of one issuer carry the same verified address: it was given on, or is shared. The
- * first keeps it, but from now on it proves nothing, so nobody is linked by it.
+ * Two accounts of one issuer have the same verified address: it was reassigned or is shared. The
+ * first account keeps it, but from now on nobody is linked by it.
  */
 async function contest(tx: Tx, { personId, claims, by }: NewAddress, address: string) {
   const { rows } = await tx.query<{ person_id: string }>(

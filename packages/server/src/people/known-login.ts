@@ -11,7 +11,7 @@ export interface KnownLogin {
   readonly deleted: boolean
   /** The address this log-in is known by. */
   readonly email: string | null
-  /** Whoever has the address the token carries now, at this issuer. */
+  /** The person who has the token's current address at this issuer. */
   readonly holder: string | null
   readonly holderSubject: string | null
   readonly holderVerified: boolean

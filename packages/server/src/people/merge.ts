@@ -1,6 +1,6 @@
 /**
- * Two people who are one. One transaction moves every live reference and keeps a pre-image of each,
- * so that it can be undone; history keeps the ids of its time and is followed when it is read.
+ * Merges two people. One transaction moves every live reference and keeps a pre-image of each,
+ * so that it can be undone. History keeps its ids; merges are followed when it is read.
  */
 import type { Actor } from '../actor.ts'
 import type { Asked, Platform, Tx } from '../platform.ts'
@@ -100,8 +100,8 @@ async function keepMerge(
 }
 
 /**
- * Puts back what still is as the merge left it. The last merge of a person is undone first: only then
- * is every pre-image the one that the merge before it left.
+ * Puts back what was not changed since the merge. The last merge of a person must be undone first: only then
+ * does every pre-image match.
  */
 export async function undoMerge(
   platform: Platform,

@@ -53,7 +53,7 @@ export function auditRoutes(app: FastifyInstance, platform: Platform): void {
   })
 }
 
-/** A document without a single entry this reader may see is not there. */
+/** If the reader may see no entry of a document, it does not exist for them. */
 async function answerHistory(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { id: document } = request.params as { id: string }
   const { personId: reader } = actorOf(request)

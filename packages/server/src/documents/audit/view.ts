@@ -3,7 +3,7 @@ import type { EventAttempt, EventStory } from 'hermod'
 import type { SubscriptionSync, SyncState } from '../sync.ts'
 import type { LogEntry } from './queries.ts'
 
-/** Identity and origin are for auditors; what is in a foreign draft is for nobody. */
+/** Only auditors see identity and origin; nobody sees the content of a draft that is not theirs. */
 export function entryView(entry: LogEntry, auditor: boolean) {
   const { visible, at, identity, userAgent, ipAddress, requestId, changes, ...rest } = entry
   return {

@@ -8,7 +8,7 @@ export interface CsvRecord {
   /** Line of the file where the record begins; the first is 1. */
   readonly line: number
   readonly fields: readonly string[]
-  /** What is wrong with its quotes; the record ended where it seemed to. */
+  /** What is wrong with its quotes; the end of the record is a guess. */
   readonly broken?: string
 }
 

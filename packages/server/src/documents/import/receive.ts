@@ -12,7 +12,7 @@ export type ImportFormat = (typeof importFormats)[number]
 export const importRowsMax = 1_000_000
 export const importBytesMax = 4 * 1024 ** 3
 export const errorsMax = 1_000
-/** Locked together by an import of all or nothing. */
+/** Most products that an all-or-nothing import locks. */
 const productsMax = 10_000
 
 export interface ReceiveOptions {

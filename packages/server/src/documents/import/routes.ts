@@ -30,7 +30,7 @@ const mediaTypes: Readonly<Record<string, ImportFormat>> = {
 }
 /** At once in this process: each holds a file and a connection. */
 const importsMax = 4
-/** A body on which nothing moves for this long is given up. */
+/** A body without progress for this long is given up. */
 const idleMs = 60_000
 
 const counts = Type.Object({
@@ -214,7 +214,7 @@ function formatOf({ headers }: FastifyRequest): ImportFormat {
   throw new Problem('HMD_MEDIA_TYPE', `Send one of ${known}, without Content-Encoding.`)
 }
 
-/** The body as it comes; a client that goes away or falls asleep ends it. */
+/** The body as a stream; it ends when the client disconnects or stops sending. */
 async function* bodyOf(request: FastifyRequest): AsyncGenerator<Buffer> {
   const body = (request.body ?? []) as NodeJS.ReadableStream & { destroy(error: Error): void }
   const give = () => body.destroy(asleep())

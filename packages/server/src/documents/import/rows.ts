@@ -1,4 +1,4 @@
-/** From a line of NDJSON or a record of CSV to a document to be, or to what is wrong with it. */
+/** Turns a line of NDJSON or a record of CSV into a new document, or says what is wrong with it. */
 import { didYouMean } from 'hermod/cli'
 import { type Static, Type } from 'typebox'
 import { type FieldProblem, Problem } from '../../problems.ts'

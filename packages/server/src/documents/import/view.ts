@@ -16,7 +16,7 @@ export function checkViewOf({ rows: total }: Received, { imported, failed, error
   return { dryRun: true as const, rows: { total, done: total, imported, failed }, errors }
 }
 
-/** Rows are wrong, and all or nothing means nothing. */
+/** Some rows are wrong, so an all-or-nothing import writes nothing. */
 export function importRefused({ id, reason, total, failed, errors }: ImportRecord): Problem {
   return new Problem('HMD_IMPORT_REFUSED', reason ?? 'Nothing was imported.', {
     errors: errors.map(({ row, pointer, detail }) => ({

@@ -192,7 +192,7 @@ async function insertAll(platform: Platform, tx: Tx, actor: Actor, wanted: reado
   return wanted.length
 }
 
-/** Halves until the rows that are refused stand alone. */
+/** Splits the batch in halves until only the refused rows are left. */
 async function insertCarefully(
   platform: Platform,
   tx: Tx,
@@ -220,7 +220,7 @@ async function insertCarefully(
   }
 }
 
-/** What is wrong with the data, or undefined: then it is not the data. */
+/** What is wrong with the data; undefined if the data is not the cause. */
 export function refusalOf(error: unknown): readonly FieldProblem[] | undefined {
   const { code, message } = (error ?? {}) as { code?: string; message?: string }
   if (error instanceof Problem) {

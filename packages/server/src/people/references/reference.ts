@@ -12,8 +12,8 @@ export interface Reference<Before = unknown> {
   readonly name: string
   /** How many rows a merge would change, by column. */
   count(db: Asked, pair: Pair): Promise<Readonly<Record<string, number>>>
-  /** Moves them and answers what is needed to put them back. */
+  /** Moves them and returns what is needed to put them back. */
   move(tx: Tx, pair: Pair, by: string | null): Promise<Before>
-  /** Puts back what still is as the merge left it; what was changed since stays with the survivor. */
+  /** Puts back what was not changed since the merge; the rest stays with the survivor. */
   restore(tx: Tx, pair: Pair, before: Before): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * Tells documents again whose people changed outside of them (merged, renamed): reference events,
- * read when they are delivered, so that search shows the people of today. No version, no audit row:
+ * Emits events for documents whose people were merged or renamed. They are references: the row is
+ * read at delivery, so that search shows the current names. No new version and no audit row, because
  * nobody changed the documents.
  */
 import type { Actor } from '../../actor.ts'
@@ -15,7 +15,7 @@ const CONCERNED = `select d.id, d.workspace_provider as "workspaceProvider", d.p
 
 const eventsAtOnce = 5_000
 
-/** How many were told. In the transaction that changed the people; after their references moved. */
+/** Returns the number of events. Call it in the transaction that changed the people, after their references moved. */
 export async function refreshDocuments(
   platform: Platform,
   tx: Tx,
