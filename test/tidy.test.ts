@@ -2,6 +2,8 @@
 // between folders, and that nothing of one machine or registry is written down.
 
 import { describe, expect, it } from 'vitest'
+import { cyclesOf } from './support/cycles.ts'
+import { rulesClosed, serverArrows } from './support/server-arrows.ts'
 import { importsOf, readTree, type SourceFile, stem, targetOf } from './support/source-tree.ts'
 
 const files = readTree()
@@ -9,6 +11,7 @@ const code = files.filter(({ path }) => /\.(ts|tsx|mjs)$/.test(path))
 const tests = code.filter(({ path }) => path.endsWith('.test.ts'))
 const sources = code.filter(({ path }) => /^packages\/[^/]+\/src\//.test(path))
 const engine = 'packages/hermod/src/'
+const server = 'packages/server/src/'
 
 /** Lines of `file` that match, as `path:line: text`. */
 function matches(file: SourceFile, pattern: RegExp): string[] {
@@ -161,6 +164,13 @@ describe('arrows between the rooms of the engine', () => {
     expect(found).toEqual([])
   })
 
+  it('every search engine has the same files for the same roles', () => {
+    const engines = ['algolia', 'meilisearch', 'opensearch', 'postgres', 'typesense']
+    const roles = ['api', 'document', 'generations', 'outcomes', 'query', 'scan', 'schema', 'search', 'write']
+    const wanted = engines.flatMap((name) => roles.map((role) => `${engine}sinks/search/${name}/${role}.ts`))
+    expect(wanted.filter((path) => !sources.some((file) => file.path === path))).toEqual([])
+  })
+
   it('clients import nothing but our errors at runtime', () => {
     const runtime = room('clients').flatMap((file) =>
       importsOf(file)
@@ -188,38 +198,65 @@ describe('arrows between the rooms of the engine', () => {
   })
 })
 
-describe('packages', () => {
-  const read = (path: string) => JSON.parse(files.find((file) => file.path === path)?.text ?? '{}')
+describe('arrows between the rooms of the server', () => {
+  const own = sources.filter(({ path }) => path.startsWith(server))
+  const inside = (path: string) => path.slice(server.length)
+  const roomOf = (path: string) => inside(path).split('/').slice(0, -1)[0]
 
-  it('the engine has no dependencies', () => {
-    const manifest = read('packages/hermod/package.json')
-    expect(manifest.name).toBe('hermod')
-    expect(manifest.dependencies).toBeUndefined()
+  function isAllowed(from: string, to: string): boolean {
+    const room = roomOf(to)
+    if (room === undefined || room === roomOf(from) || inside(to) === `${room}/queries.ts`) return true
+    return serverArrows.some((arrow) => arrow.from.test(inside(from)) && arrow.to.test(inside(to)))
+  }
+
+  it('a room imports another room’s queries.ts and nothing else of it; only routes know HTTP', () => {
+    const found = own.flatMap((file) =>
+      importsOf(file)
+        .map(({ from }) => targetOf(file, from))
+        .filter((target) => target?.startsWith(server) && !isAllowed(file.path, target))
+        .map((target) => `${file.path} -> ${target}`),
+    )
+    expect(found).toEqual([])
   })
 
-  it('every dependency is pinned exactly and argued for', () => {
-    const { devDependencies, optionalDependencies, dependencies } = read('package.json')
-    expect(dependencies).toBeUndefined()
-    const reasons = files.find(({ path }) => path === 'docs/adr/dependencies.md')?.text
-    for (const [name, version] of Object.entries({ ...devDependencies, ...optionalDependencies })) {
-      expect(version, name).toMatch(/^\d+\.\d+\.\d+(-[a-z]+\.\d+)?$/)
-      expect(reasons, name).toContain(`| \`${name}\` |`)
-    }
+  it('every arrow that is listed is used', () => {
+    const used = own.flatMap((file) =>
+      importsOf(file).map(({ from }) => [inside(file.path), inside(targetOf(file, from) ?? server)] as const),
+    )
+    const idle = serverArrows.filter((arrow) => !used.some(([from, to]) => arrow.from.test(from) && arrow.to.test(to)))
+    expect(idle.map(({ why }) => why)).toEqual([])
+  })
+
+  it('only doors, routes and http import fastify', () => {
+    const speaks =
+      /^(cli|dev|http)\/|(routes|answers)\.ts$|^access\/(authenticate|bearer|development)\.ts$|^validate\.ts$/
+    const found = own
+      .filter((file) => importsOf(file).some(({ from }) => /^@?fastify/.test(from)) && !speaks.test(inside(file.path)))
+      .map(({ path }) => path)
+    expect(found).toEqual([])
+  })
+
+  it('rules import nothing that reads or writes', () => {
+    const rules = own.filter(({ path }) => /(^|[/-])rules\.ts$/.test(path))
+    expect(rules.length).toBeGreaterThan(2)
+    const found = rules.flatMap((file) =>
+      importsOf(file)
+        .filter(({ from, typeOnly }) => !typeOnly && rulesClosed.test(targetOf(file, from) ?? from))
+        .map(({ from }) => `${file.path} -> ${from}`),
+    )
+    expect(found).toEqual([])
+  })
+
+  it('routes hold no SQL', () => {
+    const sql = /\b(select|insert into|update|delete from)\b.*\b(hermod|outbox)\.|\.query\(/i
+    const routes = own.filter(({ path }) => /(^|[/-])routes\.ts$/.test(path))
+    expect(routes.length).toBeGreaterThan(5)
+    expect(routes.flatMap((file) => matches(file, sql))).toEqual([])
   })
 })
 
-describe('nothing of one machine is written down', () => {
-  it('no absolute path of a person or a workspace', () => {
-    const machine = new RegExp(
-      `(^|[^\\w.])/(${word('ho', 'me')}|${word('Us', 'ers')}|${word('ro', 'ot')}|${word('wo', 'rk')})/\\w`,
-    )
-    expect(files.flatMap((file) => matches(file, machine))).toEqual([])
-  })
-
-  it('no registry', () => {
-    const host = new RegExp(
-      `${word('regis', 'try')}\\.[a-z-]+\\.[a-z]{2}|"${word('resol', 'ved')}": "http|\\bnpm\\.pkg\\.`,
-    )
-    expect(files.flatMap((file) => matches(file, host))).toEqual([])
+describe('cycles', () => {
+  it('no file imports itself over others, types included', () => {
+    expect(cyclesOf(sources)).toEqual([])
   })
 })

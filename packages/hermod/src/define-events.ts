@@ -5,6 +5,7 @@
 import { callable, integer, optional, type Problem, readGroup, refuse, rule } from './check-options.ts'
 import { HermodError } from './errors.ts'
 import type { NewEvent, OutboxEvent } from './event.ts'
+import type { EventDefinitions } from './event-definitions.ts'
 import { eventTypeProblem, versionMax } from './event-names.ts'
 import { didYouMean } from './nearest.ts'
 
@@ -33,17 +34,6 @@ export interface EventDefinition {
 }
 
 type DefinitionMap = Readonly<Record<string, EventDefinition>>
-
-/** What emit and claim need of a declaration. */
-export interface EventDefinitions {
-  readonly types: readonly string[]
-  /** The version to store; refuses types and versions that are not declared. */
-  resolve(type: string, version: number | undefined, at?: string): number
-  /** Runs `parse` over what a reader will see. */
-  verify(type: string, version: number, payloadText: string, where: string): void
-  /** Brings a stored payload to the current version. */
-  read(type: string, version: number, payload: unknown): unknown
-}
 
 export interface DefinedEvents<M extends DefinitionMap = DefinitionMap> extends EventDefinitions {
   readonly definitions: M

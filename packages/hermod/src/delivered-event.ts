@@ -2,8 +2,9 @@
  * An event on its way to a sink. Payload, headers and time are made when first read: a sink that
  * hands on the raw JSON never pays for parsing it.
  */
-import type { EventDefinitions } from './define-events.ts'
-import type { OutboxEvent } from './event.ts'
+
+import type { EventDefinitions } from './event-definitions.ts'
+import type { OutboxEvent } from './outbox-event.ts'
 
 /** A row as `claim` reads it. */
 export interface DeliveredEventFields {

@@ -4,7 +4,7 @@
  */
 export const catalogue = {
   HMD_EMIT_OUTSIDE_TRANSACTION: {
-    says: 'An event was emitted outside a transaction, so it could not share the fate of your rows.',
+    says: 'An event was emitted outside a transaction, so it could not commit or roll back together with your rows.',
     fix: 'Pass the client you called BEGIN on, or use outbox.transaction(fn).',
   },
   HMD_ROLLED_BACK: {
@@ -12,7 +12,7 @@ export const catalogue = {
     fix: 'Let the error of the statement leave the function, or put the statement into a savepoint.',
   },
   HMD_CLIENT_UNKNOWN: {
-    says: 'The transaction object is none of the kinds Hermod knows.',
+    says: 'The transaction object is of no kind that Hermod knows.',
     fix: 'Pass a pg client or the transaction of a supported library, or an object with query(text, values).',
   },
   HMD_EVENT_INVALID: {
@@ -22,6 +22,10 @@ export const catalogue = {
   HMD_EVENT_UNKNOWN: {
     says: 'The event type, or this version of it, is not declared in defineEvents().',
     fix: 'Declare the type and version, or correct the spelling; deploy readers before writers.',
+  },
+  HMD_EVENT_GONE: {
+    says: 'The row of an event that was to be delivered is no longer in the database.',
+    fix: 'Somebody deleted it by hand: restore it, or discard the dead letter. Retention keeps events that are not delivered.',
   },
   HMD_EVENT_LIMIT: {
     says: 'One call was given more than 10,000 events.',
@@ -116,7 +120,7 @@ export const catalogue = {
     fix: 'Check the name against hermod status, or subscribe it before starting.',
   },
   HMD_SINK_BROKEN: {
-    says: 'A sink broke its contract: it threw something odd or returned outcomes that do not fit.',
+    says: 'A sink broke its contract: it threw a value that is not an error, or returned outcomes that do not fit.',
     fix: 'Return one outcome per event in the order given, or nothing when all were delivered.',
   },
   HMD_SINK_DEADLINE: {
@@ -140,7 +144,7 @@ export const catalogue = {
     fix: 'Discard the delivery, or emit a new event with the current state.',
   },
   HMD_FIND_RANGE: {
-    says: 'A text search was asked for more than 24 hours of events.',
+    says: 'A text search covers more than 24 hours of events.',
     fix: 'Give since and until at most 24 hours apart, or filter by aggregate instead.',
   },
   HMD_JOURNEY_UNKNOWN: {
@@ -152,15 +156,15 @@ export const catalogue = {
     fix: 'Look at it again with hermod journeys show; the error names its state and those allowed.',
   },
   HMD_REPLAY_RANGE: {
-    says: 'A replay was asked for positions that are no longer kept, or not there yet.',
-    fix: 'Stay within the range named in the error; what is older can only come from the source: rebuild.',
+    says: 'A replay was requested for positions that are no longer kept, or do not exist yet.',
+    fix: 'Stay within the range named in the error. Older data can only come from the source: use rebuild.',
   },
   HMD_REPLAY_LEDGER: {
-    says: 'A replay of a subscription whose every effect is tracked (mail) was not asked for by name.',
+    says: 'A replay of a ledger subscription (mail, SMS) was requested without confirming its name.',
     fix: 'Count first with dryRun; then give confirm with the name of the subscription.',
   },
   HMD_DRAIN_TIMEOUT: {
-    says: 'Deliveries are still open after the time a test gave them.',
+    says: 'Deliveries are still open after the timeout of drain().',
     fix: 'Look at outbox.stats(): what is paused, held or retrying; or give drain a longer timeoutMs.',
   },
   HMD_FIND_TIMEOUT: {
@@ -172,7 +176,7 @@ export const catalogue = {
     fix: 'Start again without a cursor and pass on the one you get.',
   },
   HMD_PARTITION_DEFAULT: {
-    says: 'Events lie in the default partition because no other one was there in time; none is lost.',
+    says: 'Events are in the default partition because no other partition was created in time; none is lost.',
     fix: 'Keep at least one worker with upkeep running; new partitions start above these events.',
   },
   HMD_RETENTION_HELD: {
@@ -181,11 +185,11 @@ export const catalogue = {
   },
   HMD_ARCHIVE_FAILED: {
     says: 'Old events could not be archived, so they were not removed.',
-    fix: 'Check the folder or bucket named in retention.archive; it is tried again by itself.',
+    fix: 'Check the folder or bucket named in retention.archive; it is retried automatically.',
   },
   HMD_WATCH_INVALID: {
-    says: 'The table cannot be watched as asked.',
-    fix: 'Name an ordinary table with a key, existing columns, that none of your sinks writes.',
+    says: 'The table cannot be watched with these options.',
+    fix: 'Name an ordinary table that has a key and these columns, and that none of your sinks writes to.',
   },
   HMD_DATABASE_MISSING: {
     says: 'No database was named.',
@@ -217,7 +221,7 @@ export const catalogue = {
   },
   HMD_SEARCH_GENERATION: {
     says: 'A generation of a search index is not in the state this step needs.',
-    fix: 'Look at engine.generations(index): one can be in the making, and the live one cannot be dropped.',
+    fix: 'Look at engine.generations(index): only one can be building, and the live one cannot be dropped.',
   },
   HMD_INDEX_UNKNOWN: {
     says: 'No index of that name is declared in this process.',
@@ -232,7 +236,7 @@ export const catalogue = {
     fix: 'Correct table, columns, key or condition of tableSource() or querySource(), and grant SELECT on it.',
   },
   HMD_REBUILD_DIFFERS: {
-    says: 'The new generation is not what the source says, so it was not swapped in; searches go on as before.',
+    says: 'The new generation differs from the source, so it was not swapped in; searches use the old one.',
     fix: 'Look at the examples with hermod journeys show. Rows written without events, or a map() that gives another document each time, are the usual causes.',
   },
   HMD_REBUILD_LOST: {
@@ -240,8 +244,8 @@ export const catalogue = {
     fix: 'Start the rebuild again; nobody else may create, swap or drop generations meanwhile.',
   },
   HMD_VERIFY_BEHIND: {
-    says: 'The subscription does not get on, so drift cannot be told from what is on its way.',
-    fix: 'Start a worker (hermod work), or mend what holds the subscription (hermod status), then verify again.',
+    says: 'The subscription makes no progress, so drift cannot be told from events that are still on their way.',
+    fix: 'Start a worker (hermod work), or fix what stops the subscription (hermod status), then verify again.',
   },
   HMD_REPAIR_IMPOSSIBLE: {
     says: 'The index cannot be repaired through the log: its subscription cannot read a row again.',

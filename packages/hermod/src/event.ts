@@ -2,14 +2,16 @@
  * The nouns: an event as the caller emits it, as it is sent to PostgreSQL, and as a sink gets it.
  * Everything is refused here, before anything is sent.
  */
-import type { EventDefinitions } from './define-events.ts'
+
 import { HermodError } from './errors.ts'
+import type { EventDefinitions } from './event-definitions.ts'
 import { headersToText, invalid, isLongerThan, keyToText, notBeforeToText } from './event-fields.ts'
 import { aggregateTypeProblem, eventTypeProblem, versionMax } from './event-names.ts'
 import { didYouMean } from './nearest.ts'
 import { payloadToText, unlistableText } from './payload.ts'
 
 export { DeliveredEvent, type DeliveredEventFields } from './delivered-event.ts'
+export type { OutboxEvent } from './outbox-event.ts'
 
 export const eventsMax = 10_000
 export const aggregateIdBytesMax = 512
@@ -41,31 +43,6 @@ export interface PreparedEvent {
   readonly headers: string | null
   readonly notBefore: string | null
   readonly key: string | null
-}
-
-/** What a sink gets. Payload and headers are parsed when first read, never before. */
-export interface OutboxEvent<P = unknown> {
-  readonly id: bigint
-  /** The number the outside knows the event by: ascending within an aggregate. */
-  readonly position: bigint
-  readonly lane: number
-  readonly type: string
-  readonly aggregateType: string
-  readonly aggregateId: string
-  readonly version: number
-  readonly key: string | null
-  readonly headers: Readonly<Record<string, string>>
-  readonly createdAt: Date
-  /** Bytes of the payload's JSON. */
-  readonly bytes: number
-  /** The JSON as it was emitted (or loaded, or corrected), never parsed. */
-  readonly payloadText: string
-  /** Parsed, and with typed events brought to the declared version. */
-  readonly payload: P
-  /** 1 for the first attempt. */
-  readonly attempt: number
-  /** The subscription's load() found no row: delete it at the destination. */
-  readonly absent: boolean
 }
 
 const FIELDS = new Set(['type', 'aggregate', 'payload', 'version', 'headers', 'notBefore', 'key'])

@@ -22,14 +22,22 @@ import {
   text,
   withDefault,
 } from './check-options.ts'
-import type { EventDefinitions } from './define-events.ts'
+import type { EventDefinitions } from './event-definitions.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import { type ResolvedSubscription, subscriptionNameProblem } from './subscription-options.ts'
 import { type Listener, listenerNames } from './telemetry.ts'
 import type { Archive } from './worker/archive.ts'
 
 export { secret } from './check-options.ts'
-export * from './subscription-options.ts'
+export {
+  type Load,
+  type ResolvedStartFrom,
+  type ResolvedSubscription,
+  type StartFrom,
+  type SubscriptionOptions,
+  subscriptionNameProblem,
+  subscriptionOptions,
+} from './subscription-options.ts'
 
 /** What the engine needs of a `pg` pool. */
 export interface PoolLike {

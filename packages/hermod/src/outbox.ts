@@ -3,10 +3,11 @@
  * assembles; every verb lives in its own file.
  */
 import { type Database, type PoolClient, preparing, transaction } from './database.ts'
-import type { DefinedEvents, EventDefinitions, NewEventOf } from './define-events.ts'
+import type { DefinedEvents, NewEventOf } from './define-events.ts'
 import * as desk from './desk/desk.ts'
 import { HermodError } from './errors.ts'
 import type { NewEvent } from './event.ts'
+import type { EventDefinitions } from './event-definitions.ts'
 import { type Aggregate, type EmitOptions, emit, lock, Waiting } from './flow/emit.ts'
 import { assertSequencer } from './flow/sequence.ts'
 import { subscribe } from './flow/subscribe.ts'

@@ -8,8 +8,6 @@ import type { OutcomeName } from './sinks/outcome.ts'
 export interface StepEvent {
   /** Events numbered by this step. */
   readonly numbered: number
-  /** Events filed to be numbered later (`notBefore`). */
-  readonly scheduled: number
   readonly durationMs: number
   /** Head of the log after the step. */
   readonly position: bigint
@@ -18,9 +16,6 @@ export interface StepEvent {
 export interface ClaimEvent {
   readonly subscription: string
   readonly lanes: readonly number[]
-  readonly events: number
-  /** Log rows read, matching or not. */
-  readonly scanned: number
   readonly durationMs: number
 }
 
@@ -32,6 +27,7 @@ export interface DeliveryEvent {
   readonly from: bigint
   readonly to: bigint
   readonly events: number
+  /** Of their payloads. */
   readonly bytes: number
   readonly durationMs: number
   readonly outcomes: Readonly<Partial<Record<OutcomeName, number>>>
@@ -52,13 +48,6 @@ export interface OutcomeEvent {
   readonly fingerprint?: string | undefined
 }
 
-export interface LagEvent {
-  readonly subscription: string
-  /** Matching or not: log rows past the cursors. */
-  readonly pending: number
-  readonly oldestPendingMs: number
-}
-
 export interface RetryEvent {
   readonly subscription: string
   readonly lane: number
@@ -71,8 +60,6 @@ export interface LeaseLostEvent {
   readonly subscription: string
   readonly lane: number
   readonly fence: bigint
-  /** Events whose result was dropped; the new owner delivers them again. */
-  readonly events: number
 }
 
 export interface BreakerEvent {
@@ -126,7 +113,6 @@ export interface Listener {
   claim?(event: ClaimEvent): void
   delivery?(event: DeliveryEvent): void
   outcome?(event: OutcomeEvent): void
-  lag?(event: LagEvent): void
   retry?(event: RetryEvent): void
   leaseLost?(event: LeaseLostEvent): void
   breaker?(event: BreakerEvent): void
@@ -144,7 +130,6 @@ export const listenerNames = [
   'claim',
   'delivery',
   'outcome',
-  'lag',
   'retry',
   'leaseLost',
   'breaker',

@@ -1,7 +1,8 @@
 /** Who does something, as which identity, from where: what every command is given and records. */
-import type { Permission } from './access/permissions.ts'
+import type { Issuer } from './config.ts'
+import type { Permission, Role } from './permissions.ts'
 
-export type Role = 'reader' | 'editor' | 'operator' | 'admin'
+export type { Role } from './permissions.ts'
 
 /** Who is asking. */
 export interface Principal {
@@ -25,4 +26,13 @@ export interface Actor extends Principal {
   readonly ip: string | null
   readonly requestId: string
   readonly traceparent?: string
+}
+
+/** What a token said, after its signature was checked. */
+export interface VerifiedClaims {
+  readonly issuer: Issuer
+  readonly subject: string
+  readonly email?: string
+  readonly emailVerified: boolean
+  readonly name?: string
 }

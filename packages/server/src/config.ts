@@ -1,5 +1,5 @@
-/** What a server needs to know, complete and frozen. `read-config.ts` makes it of the outside. */
-import type { Role } from './actor.ts'
+/** The configuration of a server, complete and frozen. `read-config.ts` makes it. */
+import type { Role } from './permissions.ts'
 
 export const workspaceProviders = ['google', 'local', 's3', 'azure'] as const
 export type WorkspaceProvider = (typeof workspaceProviders)[number]

@@ -12,7 +12,7 @@ export interface LogOptions {
   readonly write?: (line: string) => void
 }
 
-/** What must never leave, wherever somebody may have put it. */
+/** Fields that never appear in a log line, wherever they stand. */
 const redacted = ['authorization', 'cookie', 'password', 'secret', 'token', '*.authorization']
 
 export function createLog(level: Config['logLevel'], options: LogOptions = {}): Logger {
@@ -42,6 +42,6 @@ export function readable(line: string): string {
     .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
   const words = [String(time).slice(11, 19), String(level).padEnd(5), code, msg, ...rest]
   const text = words.filter((word) => word !== undefined && word !== '').join('  ')
-  // What came from outside must not steer the terminal.
+  // Data must not control the terminal.
   return `${text.replace(/\p{Cc}+/gu, ' ')}\n`
 }

@@ -1,6 +1,6 @@
 /**
  * The parts every room works with, assembled once: database, outbox, search engine, clock, log.
- * A command is one transaction; everything it changes and the event that tells of it share its fate.
+ * A command is one transaction: its changes and its event commit or roll back together.
  */
 import type { NewEvent, Outbox } from 'hermod'
 import type { SearchEngine } from 'hermod/sinks/search'
@@ -23,7 +23,7 @@ export interface Platform {
 /** Anything that can be asked: a pool outside, a client inside a transaction. */
 export type Asked = Pick<Pool, 'query'> | Tx
 
-/** What is worth a second try: the database picked us as the victim. */
+/** Errors worth another try: serialization failure and deadlock. */
 const AGAIN = new Set(['40001', '40P01'])
 const triesMax = 3
 

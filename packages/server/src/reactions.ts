@@ -1,13 +1,13 @@
-/** Which sink hears which event: one table. The worker serves exactly these subscriptions. */
+/** Which sink gets which event: one table. The worker serves exactly these subscriptions. */
 import { type OutboxEvent, querySource } from 'hermod'
 import type { Sink } from 'hermod/sinks'
 import { unavailable } from 'hermod/sinks'
 import { searchSink } from 'hermod/sinks/search'
 import { documentOfRow, rowsOf, searchDocuments } from './documents/queries.ts'
-import { searchDefinition } from './documents/search-document.ts'
 import { workspaceReaction, workspaceSubscription } from './documents/workspace/sink.ts'
 import { consequences, effectOn, type IndexName } from './events.ts'
 import type { Platform } from './platform.ts'
+import { searchDefinition } from './search-definition.ts'
 
 export interface Reaction {
   readonly subscription: string
@@ -59,13 +59,13 @@ async function install(platform: Platform, reaction: Reaction): Promise<void> {
     coalesce: 'latest',
     from: 'beginning',
     batch: { count: 200 },
-    // On few cores more calls of fewer documents cost more than they bring; more workers bring more.
+    // On few cores, more and smaller calls cost more than they gain; more workers help.
     inFlightMax: 1,
     sink: ensuring(sinkOf(platform, index), ensure),
     load: (events) => loadCurrent(platform, index, events),
     loads: 'references',
   })
-  // An engine that is away now is no reason not to start: the sink ensures the index when it is back.
+  // If the engine is down now, the server still starts: the sink ensures the index later.
   await ensure().catch(({ message }: Error) => {
     platform.log.warn({ code: 'search.unavailable', index, detail: message })
   })
@@ -86,7 +86,7 @@ function loadCurrent({ pool }: Platform, index: IndexName, events: readonly Outb
   return searchDocuments(pool, index, ids)
 }
 
-/** Once it worked it is not asked again; while it does not, every call tries. */
+/** After a success it is not called again; until then every call tries. */
 function ensureOnce({ search, log }: Platform, index: IndexName): () => Promise<void> {
   let ensured: Promise<void> | undefined
   const work = async () => {

@@ -20,7 +20,7 @@ export interface Sources {
   readonly folder?: string
   /** Another project file; it must exist then. */
   readonly file?: string
-  /** A worker signs nothing and listens to nobody: it needs no secret. */
+  /** A worker signs nothing and does not listen: it needs no secret. */
   readonly secretNeeded?: boolean
 }
 
@@ -111,7 +111,7 @@ function flagOf(key: string): string {
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** An empty variable is one that was not set: compose files leave such behind. */
+/** An empty variable counts as not set: compose files often leave such variables. */
 function inVariables({ variables }: Setting, env: Env, where: string): Found | undefined {
   const name = variables.find((each) => env[each] !== undefined && env[each] !== '')
   return name === undefined ? undefined : { value: env[name], origin: `${where}${name}` }
@@ -122,8 +122,8 @@ function readDotenv(file: string): Env {
 }
 
 /**
- * The environment is everybody's, so a foreign HERMOD_ variable is nobody's mistake; one that is
- * nearly ours is.
+ * Other programs may use HERMOD_ variables too, so an unknown one is no error; one that is
+ * nearly one of ours is.
  */
 function refuseMisspelt(env: Env, origin: string, problems: ConfigProblem[]): void {
   const known = settings.flatMap(({ variables }) => variables)

@@ -2,7 +2,9 @@
 import { didYouMean } from 'hermod/cli'
 import type { Role } from './actor.ts'
 import type { Issuer } from './config.ts'
-import type { Read } from './settings.ts'
+
+/** A value that was read, or what it must be. */
+export type Read<T> = { readonly value: T } | { readonly must: string }
 
 type Given = Readonly<Record<string, unknown>>
 
@@ -52,7 +54,7 @@ function isText(value: unknown): boolean {
   return typeof value === 'string' && value !== ''
 }
 
-/** Keys fetched over plain HTTP could be anybody's; loopback is for tests and proxies beside us. */
+/** Keys must come over HTTPS; plain HTTP is allowed on loopback, for tests and local proxies. */
 function isAddress(value: unknown): boolean {
   if (!URL.canParse(String(value))) return false
   const { protocol, hostname } = new URL(String(value))

@@ -1,6 +1,6 @@
 /**
- * A server from start to stop: refuses a database that is not migrated, listens, and ends what it
- * began within the grace: requests in flight are answered, new ones are turned away.
+ * A server from start to stop: refuses a database that is not migrated, listens, and stops within
+ * the grace period: requests in flight are answered, new ones are refused.
  */
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -68,7 +68,7 @@ function urlOf(app: App): string {
   return `http://${host}:${port}`
 }
 
-/** Answers what is in flight; what is not done when the grace ends is cut off. */
+/** Answers requests in flight; what is not done at the end of the grace period is aborted. */
 async function close(app: App, platform: OpenPlatform, graceMs: number): Promise<void> {
   const late = new AbortController()
   const cut = pause(graceMs, undefined, { signal: late.signal, ref: false }).then(

@@ -1,20 +1,17 @@
 /**
- * Every setting of the server: its place in `hermod.toml`, its variable, what it may be, and what it is
- * when nobody says. One list; docs/operations/deploy.md shows exactly these.
+ * Every setting of the server: its place in `hermod.toml`, its variable, its allowed values and its
+ * default. One list; docs/operations/deploy.md shows exactly these.
  */
 import type { Role } from './actor.ts'
 import { type Config, type Issuer, workspaceProviders } from './config.ts'
-import { readIssuers } from './read-issuers.ts'
-
-/** What a value is: itself, or what it must be. */
-export type Read<T> = { readonly value: T } | { readonly must: string }
+import { type Read, readIssuers } from './read-issuers.ts'
 
 export interface Setting {
   /** Path in the project file and in Config: `limits.perMinute`. */
   readonly key: string
   readonly variables: readonly [string, ...string[]]
   readonly says: string
-  /** As the project file would say it; undefined = has to be given. */
+  /** The default, as written in the project file; undefined = must be given. */
   readonly fallback?: string | number | boolean | readonly never[]
   /** Shown as *** (or a URL without its password). */
   readonly masked?: true

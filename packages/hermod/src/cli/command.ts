@@ -1,7 +1,9 @@
 /** What a command is, and what it is given. The server's commands have the same shape. */
 import type { ParseArgsConfig } from 'node:util'
-import { HermodError } from '../errors.ts'
 import type { Terminal } from './terminal.ts'
+import { usage } from './usage.ts'
+
+export { usage } from './usage.ts'
 
 export type Options = NonNullable<ParseArgsConfig['options']>
 
@@ -12,7 +14,7 @@ export interface Command {
   readonly usage: string
   /** Shown first in its help; each can be run as it is. */
   readonly examples: readonly string[]
-  /** Beside the common ones, with what they mean. */
+  /** The command's own options; every command also has the common ones. */
   readonly options?: Readonly<Record<string, CommandOption>>
   /** What else a person should know. */
   readonly notes?: readonly string[]
@@ -28,7 +30,7 @@ export interface CommandOption {
 }
 
 export interface Context {
-  /** What stands after the command, without options. */
+  /** The arguments after the command, without options. */
   readonly args: readonly string[]
   readonly values: Readonly<Record<string, string | boolean | undefined>>
   readonly env: Readonly<Record<string, string | undefined>>
@@ -39,10 +41,10 @@ export interface Context {
 export const commonOptions: Readonly<Record<string, CommandOption>> = {
   json: { type: 'boolean', says: 'one JSON document instead of text; errors too' },
   plain: { type: 'boolean', says: 'tables as tab-separated lines' },
-  quiet: { type: 'boolean', short: 'q', says: 'only data, no talk' },
+  quiet: { type: 'boolean', short: 'q', says: 'only data, no messages' },
   'no-color': { type: 'boolean', says: 'no colour (also: NO_COLOR)' },
-  'no-input': { type: 'boolean', says: 'never ask' },
-  yes: { type: 'boolean', short: 'y', says: 'the answer to every question' },
+  'no-input': { type: 'boolean', says: 'never ask; fail instead' },
+  yes: { type: 'boolean', short: 'y', says: 'answer yes to every question' },
   url: { type: 'string', value: 'URL', says: 'the database; DATABASE_URL when left out' },
   help: { type: 'boolean', short: 'h', says: 'this help' },
 }
@@ -62,9 +64,4 @@ export function textOf(context: Context, name: string): string | undefined {
 
 export function flagOf(context: Context, name: string): boolean {
   return context.values[name] === true
-}
-
-/** Wrong usage: exit 2. */
-export function usage(says: string, fix?: string): HermodError {
-  return new HermodError('HMD_USAGE', says, { fix })
 }

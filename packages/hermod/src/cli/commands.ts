@@ -17,7 +17,7 @@ const own: Readonly<Record<string, () => Promise<{ readonly command: Command }>>
   rebuild: () => import('./commands/rebuild.ts'),
   verify: () => import('./commands/verify.ts'),
   backfill: () => import('./commands/backfill.ts'),
-  help: () => import('./commands/help.ts'),
+  help: async () => ({ command: (await import('./commands/help.ts')).helpCommand(allCommands) }),
   version: () => import('./commands/version.ts'),
 }
 

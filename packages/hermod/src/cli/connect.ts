@@ -62,7 +62,7 @@ function unreachable(url: string, error: unknown): HermodError {
   return new HermodError('HMD_DATABASE_UNREACHABLE', `${maskUrl(url)}: ${why}`)
 }
 
-/** `postgres://ada:***@host/db`, also where it is no URL at all. */
+/** `postgres://ada:***@host/db`. Masks the password even if the text is not a valid URL. */
 export function maskUrl(url: string): string {
   return url
     .replace(/^([a-z+]*:?\/\/[^:@/?#]*):.*@/i, '$1:***@')

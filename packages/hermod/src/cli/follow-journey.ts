@@ -8,11 +8,11 @@ import type { Context } from './command.ts'
 import { progressBar } from './progress-bar.ts'
 import { listenForSignals } from './signals.ts'
 
-/** So long workers have to take it before this process does it itself. */
+/** Workers have this long to take the journey; then this process runs it itself. */
 const workersFirstMs = 2_000
 
 export interface FollowOptions {
-  /** In this process at once; else only when no worker takes it. */
+  /** Run it in this process at once; otherwise only when no worker takes it. */
   readonly here: boolean
 }
 

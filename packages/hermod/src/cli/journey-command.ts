@@ -59,7 +59,7 @@ export interface Ended {
   readonly code: number
 }
 
-/** The id is always printed; a journey that only began is no failure. */
+/** The id is always printed. A journey that was only started is not a failure. */
 export async function follow(
   context: Context,
   outbox: Pick<Outbox, 'journeys'>,

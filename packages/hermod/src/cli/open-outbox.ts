@@ -26,7 +26,7 @@ export async function openOutbox(context: Context, purpose: Purpose = 'work'): P
 async function loadModule(file: string): Promise<OpenOutbox> {
   const { default: exported } = await import(pathToFileURL(file).href)
   const outbox = typeof exported === 'function' ? await exported() : exported
-  // By its shape: the module may have loaded another copy of the library.
+  // Checked by shape, not by class: the module may have loaded another copy of the library.
   if (typeof outbox?.start === 'function' && outbox.db !== undefined) {
     return { outbox, close: async () => outbox.db.end?.() }
   }

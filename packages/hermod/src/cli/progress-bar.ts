@@ -1,4 +1,4 @@
-/** How far long work is, on stderr and only where a person looks. */
+/** A progress bar on stderr, only on a terminal. */
 
 export interface Progress {
   readonly done: number
@@ -7,7 +7,7 @@ export interface Progress {
 
 export interface ProgressBar {
   show(progress: Progress): void
-  /** Leaves the line to whatever is said next. */
+  /** Ends the line, so that the next message starts a new one. */
   end(): void
 }
 

@@ -16,7 +16,7 @@ export interface ServerPart {
   readonly openOutbox: (context: Context, purpose?: Purpose) => Promise<OpenOutbox>
 }
 
-/** `ask`: nothing but what the command itself needs is started. */
+/** `ask`: start only what the command itself needs. */
 export type Purpose = 'work' | 'ask'
 
 const serverModule = 'hermod-server/cli'

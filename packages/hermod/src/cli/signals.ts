@@ -2,7 +2,7 @@
 import type { Terminal } from './terminal.ts'
 
 export interface Signals {
-  /** The first signal; never, when none comes. */
+  /** Resolves at the first signal. */
   readonly first: Promise<NodeJS.Signals>
   end(): void
 }

@@ -1,9 +1,9 @@
 /**
- * stdout is data, stderr is talk. Colour, questions and box drawing only where a person looks; a
+ * stdout is for data, stderr for messages. Colour, questions and box drawing only on a terminal. A
  * closed pipe ends the program quietly.
  */
 import { createInterface } from 'node:readline/promises'
-import { usage } from './command.ts'
+import { usage } from './usage.ts'
 
 export interface TerminalOptions {
   readonly json: boolean
@@ -28,7 +28,7 @@ export class Terminal {
     this.json = options.json
   }
 
-  /** What the command was asked for. */
+  /** The result of the command, to stdout. */
   data(text: string): void {
     process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
   }
@@ -38,7 +38,7 @@ export class Terminal {
     this.data(toJson(value))
   }
 
-  /** Words for people. */
+  /** A message for people, to stderr. */
   say(text: string): void {
     if (!this.#options.quiet && !this.json) process.stderr.write(`${text}\n`)
   }
@@ -47,7 +47,7 @@ export class Terminal {
     return this.#options.color ? `\u001b[${COLORS[color]}m${text}\u001b[0m` : text
   }
 
-  /** Numbers to the right; nothing is cut. */
+  /** Numbers are aligned to the right; nothing is cut off. */
   table(head: readonly string[], rows: readonly (readonly Cell[])[]): void {
     const cells = rows.map((row) => row.map((cell) => clean(cell ?? '–')))
     if (this.#options.plain) {
@@ -88,7 +88,7 @@ function isNumber(cell: Cell): boolean {
   return typeof cell === 'number' || typeof cell === 'bigint' || cell === null || cell === undefined
 }
 
-/** What came from outside must not steer the terminal. */
+/** Removes control characters: data must not control the terminal. */
 function clean(cell: string | number | bigint): string {
   return String(cell).replace(/\p{Cc}+/gu, ' ')
 }
@@ -98,7 +98,7 @@ export function ago(at: Date | null, nowMs: number, duration: (ms: number) => st
   return at === null ? '–' : `${duration(Math.max(0, nowMs - at.getTime()))} ago`
 }
 
-/** A reader that went away (`| head`) is no error. */
+/** A closed pipe (`| head`) is not an error. */
 export function endQuietlyOnClosedPipe(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,5 +1,5 @@
 /**
- * The door for transactions of every library: whatever a caller hands to `emit` becomes a `Tx`,
+ * Accepts transactions of every library: whatever a caller passes to `emit` becomes a `Tx`,
  * or a coded error that says what to pass instead. Libraries are recognised by their shape, never
  * imported.
  */
@@ -11,33 +11,10 @@ import { kyselyClient } from './kysely.ts'
 import { pgClient } from './pg.ts'
 import { postgresJsClient } from './postgres-js.ts'
 import { prismaClient } from './prisma.ts'
+import type { ClientAdapter, Tx } from './tx.ts'
 import { typeormClient } from './typeorm.ts'
 
-/**
- * What the engine needs of a transaction. Parameters are text or null, each cast in the statement
- * (`$1::text`, arrays as `$1::text::text[]`), and every result column is text under a name of one
- * lower-case word, so that any library carries both unchanged.
- */
-export interface Tx {
-  /** Rejects with PostgreSQL's own error: `code` is the SQLSTATE. */
-  query(
-    text: string,
-    params: readonly (string | null)[],
-    /** Prepare it under this name, where the library can. */
-    name?: string,
-  ): Promise<readonly Record<string, unknown>[]>
-  /** `'unknown'`: the library cannot tell; the statement is then sent as it is. */
-  readonly inTransaction: boolean | 'unknown'
-}
-
-/** One library: how its transaction is recognised, reached, and obtained by whoever has none. */
-export interface ClientAdapter {
-  readonly library: string
-  /** Completes "pass …" in the refusal. */
-  readonly transaction: string
-  /** Undefined: not an object of this library. */
-  adapt(client: unknown): Tx | undefined
-}
+export type { Tx } from './tx.ts'
 
 /** A transaction of a library that has no adapter, wrapped by the caller. */
 const ownClient: ClientAdapter = {
@@ -75,7 +52,7 @@ function isTx(client: unknown): client is Tx {
 function outside({ library, transaction }: ClientAdapter): HermodError {
   return new HermodError(
     'HMD_EMIT_OUTSIDE_TRANSACTION',
-    `this ${library} object is outside a transaction: the event could not share the fate of your rows`,
+    `this ${library} object is outside a transaction: the event could not commit or roll back together with your rows`,
     { fix: `Pass ${transaction}, or use outbox.transaction(fn).`, details: { library } },
   )
 }

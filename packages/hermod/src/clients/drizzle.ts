@@ -2,9 +2,10 @@
  * Drizzle: the tx of `db.transaction`, on any of its PostgreSQL drivers. Only a transaction has
  * `rollback`; on the driver `pg` its connection also tells whether that transaction has ended.
  */
-import type { ClientAdapter } from './client.ts'
+
 import { hasMethods } from './duck.ts'
 import { pgClient } from './pg.ts'
+import type { ClientAdapter } from './tx.ts'
 
 interface Drizzle {
   execute(query: SqlWrapper): Promise<unknown>

@@ -2,8 +2,9 @@
  * Knex: the trx of `knex.transaction`, until it is completed. `raw` takes `?` and runs the
  * application's response hooks, so statements go to the connection that the trx holds.
  */
-import type { ClientAdapter } from './client.ts'
+
 import { hasMethods } from './duck.ts'
+import type { ClientAdapter } from './tx.ts'
 
 interface Knex {
   raw: unknown

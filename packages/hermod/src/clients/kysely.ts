@@ -1,6 +1,7 @@
 /** Kysely: a Transaction or a ControlledTransaction that is neither committed nor rolled back. */
-import type { ClientAdapter } from './client.ts'
+
 import { hasMethods } from './duck.ts'
+import type { ClientAdapter } from './tx.ts'
 
 interface Kysely {
   executeQuery(query: CompiledQuery): Promise<{ rows: Record<string, unknown>[] }>

@@ -2,8 +2,9 @@
  * `pg`: a Client or a PoolClient on which BEGIN was run. A Pool is refused, since each of its
  * queries may run on another connection.
  */
-import type { ClientAdapter, Tx } from './client.ts'
+
 import { hasMethods } from './duck.ts'
+import type { ClientAdapter, Tx } from './tx.ts'
 
 interface Statement {
   readonly text: string

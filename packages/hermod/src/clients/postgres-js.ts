@@ -2,8 +2,9 @@
  * postgres.js: the `sql` that `sql.begin` or `sql.savepoint` hands to its callback. A reserved
  * connection cannot tell whether BEGIN was run on it; the top-level `sql` is refused.
  */
-import type { ClientAdapter, Tx } from './client.ts'
+
 import { hasMethods } from './duck.ts'
+import type { ClientAdapter, Tx } from './tx.ts'
 
 interface Sql {
   unsafe(text: string, params: unknown[], options: { prepare: boolean }): Promise<Record<string, unknown>[]>

@@ -2,8 +2,9 @@
  * Prisma: the tx of an interactive `$transaction`. It has no `$connect`; the client itself, and an
  * extended one, have.
  */
-import type { ClientAdapter } from './client.ts'
+
 import { hasMethods, isObject } from './duck.ts'
+import type { ClientAdapter } from './tx.ts'
 
 interface Prisma {
   $queryRawUnsafe(text: string, ...params: unknown[]): Promise<Record<string, unknown>[]>

@@ -2,8 +2,9 @@
  * TypeORM: the EntityManager of `dataSource.transaction`, or a QueryRunner on which
  * `startTransaction` was called. A DataSource and its own manager are refused.
  */
-import type { ClientAdapter } from './client.ts'
+
 import { hasMethods, isObject } from './duck.ts'
+import type { ClientAdapter } from './tx.ts'
 
 interface QueryRunner {
   query(text: string, params: unknown[], structured: true): Promise<{ records?: Record<string, unknown>[] }>

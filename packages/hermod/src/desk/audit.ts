@@ -44,7 +44,7 @@ export interface AuditRow {
   readonly after: unknown
 }
 
-/** What a command has done: `after` is what a repeated request is told again. */
+/** What a command has done. A repeated request gets `after` again. */
 export interface Made {
   readonly count: number
   readonly after: Readonly<Record<string, unknown>>
@@ -92,7 +92,7 @@ function recall<R>(known: Row, action: string, subscription: string, requestId: 
   return { ...(JSON.parse(known.after ?? '{}') as R), requestId, repeated: true }
 }
 
-/** Refuses a decision nobody answers for. */
+/** Refuses a decision without an actor, or without a reason where one is needed. */
 export function checkDecision(by: Decision, reasonNeeded = false): Decision {
   refuseBlank('actor', by?.actor, 200, true)
   refuseBlank('reason', by.reason, 2_000, reasonNeeded)

@@ -11,7 +11,7 @@ import { deliveryAt, type OpenState, refuseState } from './dead.ts'
 
 const CORRECTABLE: readonly OpenState[] = ['dead', 'unknown', 'retrying', 'pending']
 
-/** Under the lane's lock: a call under way with the old body must not count. */
+/** Under the lane's lock: a call in flight with the old body must not count. */
 const READ = `select d.pos::text, d.event_id::text, d.state, outbox.interrupt(s, d)::text as interrupted,
     (s.ledger and d.next_attempt_at <= outbox.clock() and exists (select from outbox.lane l where l.subscription = s.name and l.lane = d.lane
        and l.owner is not null and l.lease_until > outbox.clock()))::text as sending,
@@ -30,7 +30,7 @@ export interface Correction {
 
 export interface CorrectResult extends Decided {
   readonly position: bigint
-  /** It stays in this state: retry() sends the corrected one. */
+  /** The state does not change; retry() sends the corrected event. */
   readonly state: string
 }
 

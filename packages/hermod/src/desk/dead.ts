@@ -1,6 +1,6 @@
 /**
  * dead: deliveries that wait for a person, as a list and grouped by what went wrong. Also finds the
- * rows a command is about, so that a count and the command that follows mean the same rows.
+ * rows that a command acts on, so that a count and the command after it mean the same rows.
  */
 import { type Database, type Queryable, type Row, select } from '../database.ts'
 import { HermodError } from '../errors.ts'

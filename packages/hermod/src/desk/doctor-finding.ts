@@ -1,4 +1,4 @@
-/** The words a doctor's check is written in: how bad, what it says, what to do. */
+/** What a check of the doctor reports: severity, message, fix. */
 import type { Database } from '../database.ts'
 
 export type Level = 'ok' | 'warn' | 'fail'

@@ -1,4 +1,4 @@
-/** What the doctor looks at in the log: nothing missing, room ahead, nobody forgotten. */
+/** The doctor's checks of the log: no missing events, partitions ahead, every subscription served. */
 import { type Database, type Row, select } from '../database.ts'
 import { bad, type DoctorOptions, type Examination, type Finding, warn, well } from './doctor-finding.ts'
 
@@ -42,7 +42,7 @@ async function auditor(db: Database, { full = false }: DoctorOptions): Promise<F
     const says = `${row?.missing} committed events are neither in the log nor scheduled, the first is ${row?.first_id}`
     return bad(says, 'Run hermod rebase: it numbers exactly these. Then tell us how it happened.')
   }
-  // A reader may look but not leave a mark; the next audit then reads a little more.
+  // A reader cannot note how far the audit came; the next audit then reads a little more.
   const { step_id: step = null } = row
   if (step !== null) await select(db, 'select outbox.note_audited($1)', [step]).catch(() => {})
   return well(all ? 'every committed event is accounted for' : 'nothing missing since the last audit')

@@ -1,4 +1,4 @@
-/** What the doctor looks at on the server: identity, clocks, connections, transactions, privileges. */
+/** The doctor's checks of the server: identity, clocks, connections, transactions, privileges. */
 import { type Database, type Row, select } from '../database.ts'
 import { bad, type Examination, type Finding, warn, well } from './doctor-finding.ts'
 
@@ -76,7 +76,7 @@ async function identity(db: Database): Promise<Finding> {
   return well(row.id === null ? 'no step yet' : 'the cluster the log was written in')
 }
 
-/** Half of the round trip is the best guess of when the server looked. */
+/** The server read its clock about half a round trip ago. */
 async function clock(db: Database): Promise<Finding> {
   const beforeMs = Date.now()
   const row = await one(

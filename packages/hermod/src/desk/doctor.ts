@@ -1,6 +1,6 @@
 /**
  * doctor: looks at everything an operator can get wrong, without starting anything, and says what
- * to do. A check that may not look (a reader's privileges, a standby) says that and fails nothing.
+ * to do. A check without the needed privileges, or on a standby, says so and does not fail.
  */
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'

@@ -1,6 +1,6 @@
 /**
- * The statement behind `find`. What drives it depends on the state asked for: open rows of
- * deliveries, what is filed, or the log itself, lane by lane along its index.
+ * The statement behind `find`. The state asked for decides what it reads first: open rows of
+ * deliveries, scheduled events, or the log itself, lane by lane along its index.
  */
 import type { Param } from '../database.ts'
 
@@ -130,7 +130,7 @@ function fromLog(filter: FindFilter, bind: Bind, key: string | undefined, rows: 
     order by g.pos desc limit ${rows}`
 }
 
-/** Every word is `states_of`'s; before it, what narrows the log cheaply. */
+/** `states_of` decides the state; a cheap condition narrows the log before it. */
 function inState({ state, subscription }: FindFilter, bind: Bind): string[] {
   if (state === undefined && subscription === undefined) return []
   const sub = subscription === undefined ? undefined : bind(subscription)

@@ -46,7 +46,7 @@ export interface FoundPage {
   readonly cursor: string | null
 }
 
-/** Plans must not flip to reading everything. */
+/** Read only, limited in time, and without sequential scans. */
 const BOUNDED = [
   'begin transaction read only',
   `set local statement_timeout = ${timeoutMs}`,

@@ -23,7 +23,7 @@ export interface HealthFacts {
   readonly pending: number | null
 }
 
-/** What a person decided comes first, then what the destination says, then age. */
+/** An operator's decision counts first, then the destination, then the age of the backlog. */
 export function healthOf(facts: HealthFacts): Health {
   const { row } = facts
   if (row.mode !== 'live') return byMode(row)
@@ -44,7 +44,7 @@ function byMode(row: Row): Health {
 function byAge({ row, at, oldestPendingAgeMs, behindMs, workers, pending }: HealthFacts): Health {
   const waiting = oldestPendingAgeMs ?? 0
   const unserved = workers === 0 && (pending ?? 0) > 0
-  // Nobody numbers what is emitted while no worker runs: its age is that of the last sign of life.
+  // Without a worker nothing is numbered, so the age counts from the last heartbeat.
   const idleMs = unserved ? at.getTime() - (time(row.served_at)?.getTime() ?? 0) : 0
   const ageMs = Math.max(waiting, idleMs)
   if (ageMs <= behindMs) return { word: 'ok', since: null, why: 'keeping up' }

@@ -1,8 +1,8 @@
-/** Cursors of pages: opaque, and good only for the question they came from. */
+/** Cursors of pages: opaque, and valid only for the filter they came from. */
 import { createHash } from 'node:crypto'
 import { HermodError } from '../errors.ts'
 
-/** `question` is the filter as text; `key` where the page ended. */
+/** `question` is the filter as text; `key` says where the page ended. */
 export function encodeCursor(key: string, question: string): string {
   return Buffer.from(`1.${digest(question)}.${key}`).toString('base64url')
 }

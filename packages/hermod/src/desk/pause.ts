@@ -1,6 +1,6 @@
 /**
- * pause, resume, and going live after a dry run. What is under way when a subscription is paused
- * ends and counts; what was rehearsed never counts as delivered.
+ * pause, resume, and going live after a dry run. A call in flight when a subscription is paused
+ * finishes and counts. A dry run never counts as delivered.
  */
 import { type Database, type PoolClient, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
@@ -15,7 +15,7 @@ const VOID = `update outbox.lane set owner = null, fence = fence + 1, lease_unti
 
 const FORGET_SHADOW = `delete from outbox.shadow where subscription = $1`
 
-/** From now: what was only rehearsed is skipped, has no state, and is counted in the audit row. */
+/** Start now: events that were only rehearsed are skipped, have no state, and are counted in the audit row. */
 const SKIP = `with head as (select coalesce((select pos from outbox.step order by id desc limit 1), 0) as pos
   ), moved as (
     insert into outbox.cursor (subscription, lane, fence, pos, delivered)
@@ -25,7 +25,7 @@ const SKIP = `with head as (select coalesce((select pos from outbox.step order b
   )
   update outbox.subscription s set start_pos = greatest(s.start_pos, h.pos) from head h where s.name = $1`
 
-/** Older entries would lie below the new one for ever. */
+/** Older cursor entries would stay below the new one for ever. */
 const PRUNE = `delete from outbox.cursor c using outbox.lane l where c.subscription = $1 and l.subscription = $1 and l.lane = c.lane
   and (c.fence, c.pos) < (select n.fence, n.pos from outbox.cursor_of($1, l.lane) n)`
 
@@ -48,7 +48,7 @@ export function pause(db: Database, subscription: string, by: Decision): Promise
   return setMode(db, subscription, 'paused', by)
 }
 
-/** Back to what it was: a dry run that was paused goes on as a dry run. */
+/** Back to the former mode: a paused dry run continues as a dry run. */
 export async function resume(db: Database, subscription: string, by: Decision): Promise<ModeResult> {
   const { mode } = await subscriptionNamed(db, subscription)
   if (mode !== 'paused' && by.requestId === undefined) throw notPaused(subscription, mode)

@@ -10,9 +10,9 @@ const REBASE = `select outbox.rebase($1, $2, $3, $4, $5)::text as answer`
 const ROLLED_BACK = `select outbox.rolled_back($1, $2, $3)::text as answer`
 
 export interface RebaseOptions {
-  /** Storage went back in time under the same identity: only positions and fences move up. */
+  /** An older copy of the storage under the same identity: only positions and fences move up. */
   readonly rolledBack?: boolean
-  /** Go on although events that are still to be delivered are gone; they become dead letters. */
+  /** Continue although undelivered events are lost; they become dead letters. */
   readonly acceptMissing?: boolean
   /** How long to wait for transactions that are writing events; 10,000 when left out. */
   readonly waitMs?: number
@@ -25,9 +25,9 @@ export interface RebaseOptions {
 export interface RebaseResult {
   /** Events that were in no log and now have a position. */
   readonly numbered: number
-  /** Events that may not be delivered yet: filed until they are due. */
+  /** Events with a `notBefore` in the future: scheduled until they are due. */
   readonly filed: number
-  /** Events whose part of the log retention had taken: they stay as they are. */
+  /** Events whose part of the log was removed by retention: they stay as they are. */
   readonly retired: number
   /** Positions of the log whose event is gone, accepted as lost. */
   readonly missing: number

@@ -11,7 +11,7 @@ import { type DeliveryFilter, deliveryAt, type OpenState, refuseState, type Targ
 const DECIDE = `select array_to_json(done)::text as done, array_to_json(superseded)::text as superseded
   from outbox.decide($1, $2, $3::smallint[], $4::bigint[], $5::text[], $6, $7)`
 
-/** One transaction holds the lanes: so many rows at once keep deliveries waiting for a moment only. */
+/** One transaction locks the lanes; with this many rows deliveries wait only for a moment. */
 export const bulkMax = 10_000
 const bulkDefault = 1_000
 

@@ -12,7 +12,7 @@ const EVENT = `select e.id::text, w.stage, w.pos::text, w.lane::text, w.hash::te
     e.aggregate_id, e.version::text, e.key, e.headers::text, e.created_at, e.not_before, e.bytes::text, case when $2 then e.payload::text end as payload
   from outbox.event e cross join lateral outbox.whereabouts(e.id, e.xid, e.not_before) w where e.id = $1`
 
-/** Retention took the event; an open row has kept a copy, a receipt at least its name. */
+/** Retention removed the event. An open row keeps a copy of it, a receipt keeps at least its name. */
 const COPY = `select d.event_id::text as id, 'gone' as stage, d.pos::text, null as lane, d.hash::text, null as sequenced_at, d.event ->> 'type' as type,
     d.aggregate_type, d.aggregate_id, d.event ->> 'version' as version, d.event ->> 'key' as key, (d.event -> 'headers')::text as headers,
     d.event ->> 'created_at' as created_at, null as not_before, null as bytes, case when $2 then (d.event -> 'payload')::text end as payload
@@ -37,7 +37,7 @@ const AUDIT = `select id::text, at, request_id, actor, action, subscription, eve
     case when pos is null then null else after end::text as after from outbox.audit
   where event_id = $1 or (pos is null and subscription is not null and after -> 'positions' @> jsonb_build_array($2::text)) order by id limit 100`
 
-/** A rare aggregate is looked for in the 20,000 rows next to it, no further. */
+/** Neighbours are searched only in the 20,000 log rows on each side. */
 const NEIGHBOURS = `select g.pos::text, e.id::text, e.type from (
     (select * from (select * from outbox.log g where g.lane = $2 and g.pos < $1 order by g.pos desc limit 20000) g where g.hash = $3 order by g.pos desc limit 5)
     union all
@@ -72,14 +72,14 @@ export interface EventAttempt {
   readonly code: string | null
   readonly error: string | null
   readonly dryRun: boolean
-  /** False: the call that covered it, with others. */
+  /** False: a call that also covered other events. */
   readonly own: boolean
 }
 
 export interface EventStory {
   readonly id: bigint
   readonly position: bigint | null
-  /** numbered; filed until it is due; waiting to be numbered; gone = past retention. */
+  /** Numbered; scheduled; waiting to be numbered; gone = removed by retention. */
   readonly stage: 'numbered' | 'filed' | 'waiting' | 'gone'
   readonly sequencedAt: Date | null
   readonly type: string | null
@@ -98,7 +98,7 @@ export interface EventStory {
   readonly neighbours: readonly { position: bigint; id: bigint; type: string }[]
 }
 
-/** The id `emit` gave, or the position the outside knows. */
+/** The id that `emit` returned, or the position. */
 export type EventName = bigint | { readonly id: unknown } | { readonly position: unknown }
 
 /** Undefined: there is no such event. */

@@ -1,6 +1,6 @@
 /**
  * stats: how every subscription is doing, at one moment. Counts go along indexes and are estimated
- * beyond 100,000 rows; a count that cannot be had in time is null and says why, never zero.
+ * beyond 100,000 rows. A count that takes too long is null and says why; it is never zero.
  */
 import { type Database, type PoolClient, type Row, select } from '../database.ts'
 import { big, time } from './audit.ts'
@@ -117,7 +117,7 @@ export async function stats(db: Database, options: StatsOptions = {}): Promise<S
   }
 }
 
-/** A part that takes too long leaves the others as they are. */
+/** A part that takes too long does not affect the others. */
 async function readPart(client: PoolClient, name: PartName, timeoutMs: number): Promise<Part> {
   await client.query('savepoint part')
   try {
@@ -189,7 +189,7 @@ function subscriptionStats(
   }
 }
 
-/** What is not known makes the sum unknown. */
+/** If a part is unknown, the sum is unknown. */
 function sum(...groups: (number | null)[][]): number | null {
   const values = groups.flat()
   if (values.includes(null)) return null

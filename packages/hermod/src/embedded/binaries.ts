@@ -158,7 +158,7 @@ async function publish(draft: string, home: string): Promise<string> {
   }
 }
 
-/** The name is guessable and the temporary folder is everybody's: run only what we wrote. */
+/** The name can be guessed and everybody can write to the temporary folder: run only what we wrote. */
 async function isOurs(home: string): Promise<boolean> {
   const stats = await lstat(home).catch(() => undefined)
   if (!stats?.isDirectory()) return false

@@ -1,5 +1,5 @@
 // The errors the embedded PostgreSQL starter can raise. Each has a stable code, a sentence and
-// what to do next, because they meet newcomers before anything else does.
+// what to do next, because they are often the first thing a newcomer sees.
 
 export type EmbeddedErrorCode =
   | 'HMD_EMBEDDED_MISSING'

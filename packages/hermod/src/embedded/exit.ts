@@ -25,7 +25,7 @@ export function endAtExit(server: Running): void {
   for (const signal of signals) process.on(signal, onSignal)
 }
 
-/** The directory is the caller's business from now on. */
+/** From now on the caller takes care of the directory. */
 export function forget(server: Running): void {
   running.get(server)?.dismiss()
   running.delete(server)

@@ -16,7 +16,7 @@ export async function clearLeftover(dataDir: string): Promise<void> {
   const pid = await postmasterPid(dataDir)
   if (pid === undefined) return
   if (isAlive(pid) && worksIn(pid, dataDir) !== false) await endServer(dataDir, pid)
-  // The number may belong to another program by now, and PostgreSQL would refuse to start.
+  // The pid may belong to another program by now, and PostgreSQL would refuse to start.
   else await rm(join(dataDir, 'postmaster.pid'), { force: true })
 }
 

@@ -3,9 +3,11 @@
  * the database's clock; an idle claim writes nothing.
  */
 import { type Database, type Param, select, selectArrays } from '../database.ts'
-import type { EventDefinitions } from '../define-events.ts'
 import { DeliveredEvent, type DeliveredEventFields } from '../delivered-event.ts'
-import type { EntryOutcome, Result } from './result.ts'
+import type { EventDefinitions } from '../event-definitions.ts'
+import type { Entry } from './result.ts'
+
+export type { Entry } from './result.ts'
 
 const CLAIM = `select lane::text, fence::text, pos::text, expired::text, again_ms::text
   from outbox.claim($1, $2, $3, $4, $5, $6)`
@@ -48,22 +50,6 @@ export async function claim(
     expired: row.expired === 'true',
     againMs: row.again_ms == null ? undefined : Number(row.again_ms),
   }))
-}
-
-/** One event of a lane, and what its aggregate's rows mean for it. */
-export interface Entry {
-  /** Replaced when the subscription loads the current row. */
-  event: DeliveredEvent
-  readonly lane: number
-  /** held: its aggregate waits; dead: its aggregate has a dead letter; due: it has a row itself. */
-  readonly mark: 'held' | 'dead' | 'due' | null
-  /** Attempts already spent. */
-  readonly attempts: number
-  /** Its row is no longer there; retention never lets that happen. */
-  readonly gone: boolean
-  /** Where its outcome belongs to, and the outcome: see result.ts. */
-  result?: Result
-  outcome?: EntryOutcome
 }
 
 export interface LaneRead {

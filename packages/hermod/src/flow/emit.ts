@@ -4,9 +4,9 @@
  */
 import { asTx, type Tx } from '../clients/client.ts'
 import { literal } from '../database.ts'
-import type { EventDefinitions } from '../define-events.ts'
 import { fromSqlState, HermodError } from '../errors.ts'
 import { eventsMax, type NewEvent, type PreparedEvent, prepareEvents } from '../event.ts'
+import type { EventDefinitions } from '../event-definitions.ts'
 import { payloadBytesWarn } from '../payload.ts'
 import { type Listener, notify } from '../telemetry.ts'
 

@@ -3,7 +3,7 @@
  * window, read slice by slice, settled under the lane's fence.
  */
 import { type Database, select, selectArrays } from '../database.ts'
-import type { EventDefinitions } from '../define-events.ts'
+import type { EventDefinitions } from '../event-definitions.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import { type Entry, type Kinds, unpack } from './claim.ts'
 import type { Leased } from './lease.ts'

@@ -2,11 +2,27 @@
  * What became of the entries of one batch. Kept on the entries themselves: a map of thousands of
  * them, made anew for every batch, cost a tenth of the worker's time.
  */
+import type { DeliveredEvent } from '../event.ts'
 import type { Outcome } from '../sinks/outcome.ts'
-import type { Entry } from './claim.ts'
 
 /** Passed over: its aggregate waits. */
 export type EntryOutcome = Outcome | 'passed'
+
+/** One event of a lane, and what its aggregate's rows mean for it. */
+export interface Entry {
+  /** Replaced when the subscription loads the current row. */
+  event: DeliveredEvent
+  readonly lane: number
+  /** held: its aggregate waits; dead: its aggregate has a dead letter; due: it has a row itself. */
+  readonly mark: 'held' | 'dead' | 'due' | null
+  /** Attempts already spent. */
+  readonly attempts: number
+  /** Its row is no longer there; retention never lets that happen. */
+  readonly gone: boolean
+  /** The result that holds its outcome, and the outcome. */
+  result?: Result
+  outcome?: EntryOutcome
+}
 
 export class Result {
   /** Every entry that has an outcome here, in the order they got it. */

@@ -34,6 +34,31 @@ export interface Call {
 /** An entry without an outcome was not attempted. */
 export type Outcomes = Pick<Result, 'get'>
 
+/** Names an event and its aggregate, as `outbox.settle` reads it. */
+interface EventRow {
+  readonly pos: string
+  readonly event_id: string
+  readonly aggregate_type: string
+  readonly aggregate_id: string
+}
+
+/** Its aggregate waits behind an earlier event. */
+interface HeldRow extends EventRow {
+  readonly attempts_max: number
+}
+
+/** An event whose delivery needs a row: it failed, or the subscription keeps a ledger. */
+interface DeliveryRow extends HeldRow {
+  readonly state: 'retrying' | 'dead' | 'unknown' | 'pending' | 'delivered'
+  readonly attempts: number
+  readonly after_ms: number
+  readonly outcome?: Outcome['outcome']
+  readonly code?: string | null
+  readonly error?: string
+  readonly fingerprint?: string
+  readonly receipt?: object | null
+}
+
 export interface Settlement {
   readonly lane: number
   readonly fence: bigint
@@ -43,9 +68,9 @@ export interface Settlement {
   delivered: number
   superseded: number
   failed: number
-  readonly rows: object[]
-  readonly held: object[]
-  readonly done: object[]
+  readonly rows: DeliveryRow[]
+  readonly held: HeldRow[]
+  readonly done: EventRow[]
   /** Positions delivered beyond `to`; not sent again while this lane is held. */
   readonly beyond: bigint[]
 }
@@ -118,7 +143,7 @@ function addFresh(
     countSuccess(result, outcome)
     // A replay meets rows among what it sends.
     if (entry.mark === 'due' || (entry.mark === 'dead' && subscription.coalesce === 'latest'))
-      result.done.push(doneRow(entry))
+      result.done.push(rowKey(entry))
     return
   }
   result.failed++
@@ -145,7 +170,7 @@ function addDue(
   }
   countSuccess(result, outcome)
   if (subscription.ledger) result.rows.push(ledgerRow(subscription, entry, outcome, 'delivered', entry.attempts + 1))
-  else result.done.push(doneRow(entry))
+  else result.done.push(rowKey(entry))
 }
 
 function isSuccess(outcome: Outcome): boolean {
@@ -157,7 +182,7 @@ function countSuccess(result: Settlement, outcome: Outcome): void {
   else result.superseded++
 }
 
-function failedRow(subscription: ResolvedSubscription, entry: Entry, outcome: Outcome, delayOf: DelayOf): object {
+function failedRow(subscription: ResolvedSubscription, entry: Entry, outcome: Outcome, delayOf: DelayOf): DeliveryRow {
   const attempts = entry.attempts + 1
   const exhausted = attempts >= subscription.retry.attemptsMax
   const state =
@@ -178,13 +203,13 @@ function ledgerRow(
   outcome: Outcome,
   state: 'pending' | 'delivered',
   attempts: number,
-): object {
+): DeliveryRow {
   const receipt = state === 'delivered' ? { receipt: outcome.receipt ?? null, message: outcome.message } : null
   const attempts_max = subscription.retry.attemptsMax
   return { ...rowKey(entry), state, attempts, attempts_max, after_ms: 0, receipt }
 }
 
-function failure(subscription: ResolvedSubscription, outcome: Outcome): object {
+function failure(subscription: ResolvedSubscription, outcome: Outcome) {
   return {
     outcome: outcome.outcome,
     code: outcome.code ?? (outcome.status === undefined ? null : String(outcome.status)),
@@ -193,17 +218,13 @@ function failure(subscription: ResolvedSubscription, outcome: Outcome): object {
   }
 }
 
-function rowKey(entry: Entry): object {
+function rowKey(entry: Entry): EventRow {
   const { position, id, aggregateType, aggregateId } = entry.event
   const key = { pos: String(position), event_id: String(id) }
   return { ...key, aggregate_type: aggregateType, aggregate_id: aggregateId }
 }
 
-function doneRow(entry: Entry): object {
-  return rowKey(entry)
-}
-
-function heldRow(entry: Entry, subscription: ResolvedSubscription): object {
+function heldRow(entry: Entry, subscription: ResolvedSubscription): HeldRow {
   return { ...rowKey(entry), attempts_max: subscription.retry.attemptsMax }
 }
 
@@ -245,7 +266,7 @@ export function batchText({ lanes, call }: SettledBatch): string {
 
 /** JSON has no 64-bit numbers. */
 export function text(lane: Settlement): object {
-  const some = (rows: object[]) => (rows.length > 0 ? rows : undefined)
+  const some = <T>(rows: readonly T[]) => (rows.length > 0 ? rows : undefined)
   return {
     fence: String(lane.fence),
     from: String(lane.from),

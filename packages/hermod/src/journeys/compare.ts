@@ -18,9 +18,9 @@ export interface Compared {
   readonly missing: number
   readonly orphaned: number
   readonly stale: number
-  /** Changed between every two looks: neither drift nor none. */
+  /** Still changing; cannot be judged yet. */
   readonly moving: number
-  /** Rows of which no document can be made. */
+  /** Rows that cannot be turned into a document. */
   readonly refused: number
   readonly examples: Readonly<Record<Difference, readonly string[]>>
 }
@@ -34,7 +34,7 @@ export interface Looking {
   look(): void
   /** Calls the engine, and waits while it is in trouble. */
   call<T>(work: (call: { readonly signal: AbortSignal }) => Promise<T>): Promise<T>
-  /** Until the subscription has passed everything committed before the call. */
+  /** Waits until the subscription has delivered everything committed before the call. */
   passed(): Promise<void>
   /** Documents looked at so far. */
   tell(looked: number): Promise<void>
@@ -45,11 +45,11 @@ const scanRows = 2_000
 const againRows = 500
 const getsAtOnce = 8
 const roundsMax = 4
-/** More differences than this are looked at by reading both sides again. */
+/** With more differences than this, both sides are read again as a whole. */
 const getsMax = 5_000
 const examplesMax = 10
 
-/** In the session of the caller; gone with it. */
+/** Temporary tables in the caller's session. */
 const TABLES = `
   create temporary table hermod_source (id text collate "C", hash text) on commit preserve rows;
   create temporary table hermod_indexed (id text collate "C", hash text, version text) on commit preserve rows;
@@ -61,7 +61,7 @@ const ADD_INDEXED =
   'insert into hermod_indexed select * from unnest($1::text[], $2::text[], $3::text[]) as u(id, hash, version)'
 const DIFFERENT = `select coalesce(s.id, i.id) as id, s.hash as source, i.hash as indexed, i.version
   from hermod_source s full join hermod_indexed i on i.id = s.id where s.hash is distinct from i.hash`
-/** Twice the same difference, with everything delivered in between. */
+/** A difference counts when it was seen twice, with everything delivered in between. */
 const FIND_SAME = `with again as (${DIFFERENT}),
   same as (delete from hermod_open o using again a where a.id = o.id and a.source is not distinct from o.source
       and a.indexed is not distinct from o.indexed and a.version is not distinct from o.version returning o.*),
@@ -81,7 +81,7 @@ export class Comparison {
     this.#client = client
   }
 
-  /** `work` may read what was found before the tables go. */
+  /** `work` can read what was found; afterwards the tables are dropped. */
   static async with<T>(on: Looking, work: (comparison: Comparison) => Promise<T>): Promise<T> {
     const client = await on.db.connect()
     let broken: Error | undefined
@@ -110,13 +110,13 @@ export class Comparison {
     return this.#result(counts)
   }
 
-  /** So many rows of the source picked at random, and as many documents of the index. */
+  /** Compares a random sample: this many rows of the source and as many documents of the index. */
   async sample(count: number): Promise<Compared> {
     const { index, db } = this.#on
     const ids = await index.source.sample(db, count)
     const { documents } = await this.#scan({ limit: Math.min(count, scanRows) })
     const all = [...new Set([...ids, ...documents.map(({ id }) => id)])]
-    // Unlike everything known: the second look decides about each.
+    // A hash that equals no other: the second look decides about each of these.
     await this.#sql(`insert into hermod_open select u.id, '', '', '' from unnest($1::text[]) as u(id)`, [all])
     await this.#settleOpen(true)
     await this.#again(Number.MAX_SAFE_INTEGER)
@@ -129,7 +129,7 @@ export class Comparison {
     return rows as { id: string; kind: Difference }[]
   }
 
-  /** What was found is looked at once more, after something was done about it. */
+  /** Looks again at the differences, after a repair. */
   async check(): Promise<Compared> {
     await this.#sql(`insert into hermod_open select id, null, null, null from hermod_found`)
     await this.#sql('truncate hermod_found')
@@ -178,7 +178,7 @@ export class Comparison {
     return call((options) => index.engine.scan(index.name, { ...options, ...at, ...page }))
   }
 
-  /** Until nothing is open, or it goes on moving. */
+  /** Repeats until nothing is open, or until the rest keeps changing. */
   async #again(oneByOneMax = getsMax): Promise<void> {
     for (let round = 1; round <= roundsMax; round++) {
       const open = Number((await this.#sql('select count(*)::text as n from hermod_open'))[0]?.n)
@@ -193,7 +193,7 @@ export class Comparison {
     }
   }
 
-  /** One by one; what differs and has not changed since the look before is found. */
+  /** One by one. What still differs in the same way as before is a finding. */
   async #settleOpen(first: boolean): Promise<void> {
     let after = ''
     for (;;) {
@@ -305,7 +305,7 @@ function kindOf({ source, indexed }: { source: string | null; indexed: string | 
   return source === null ? 'orphaned' : 'stale'
 }
 
-/** Rows that cannot be made a document are not part of it. */
+/** Rows that cannot be turned into a document are left out. */
 function hashesOf({ documents }: SourceRows): Map<string, string> {
   return new Map(documents.map(({ id, json }) => [id, documentHash(JSON.parse(json))]))
 }

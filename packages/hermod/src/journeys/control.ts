@@ -1,6 +1,6 @@
 /**
  * pause, resume and cancel a journey: each is one transaction that locks its row, looks at it, and
- * leaves one audit row. A runner that has it learns of it within a second.
+ * leaves one audit row. The runner of the journey notices within a second.
  */
 import { type Database, select } from '../database.ts'
 import { checkDecision, type Decided, type Decision, decide } from '../desk/audit.ts'

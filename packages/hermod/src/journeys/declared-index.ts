@@ -25,7 +25,7 @@ import { type SearchSink, type SearchSinkOptions, searchSink } from '../sinks/se
 import { type Load, type ResolvedSubscription, subscriptionNameProblem } from '../subscription-options.ts'
 import { type IndexSource, loadFrom } from './source.ts'
 
-/** Every so often, or once a day at this time (UTC). */
+/** At an interval, or once a day at this time (UTC). */
 export type Schedule =
   | { readonly everyMs: number; readonly dailyAt?: undefined }
   | { readonly dailyAt: string; readonly everyMs?: undefined }
@@ -84,7 +84,7 @@ export class DeclaredIndex {
   readonly subscription: string
   readonly keepMs: number
   readonly schedule: { readonly rebuild?: Schedule; readonly verify?: VerifySchedule }
-  /** For the subscription: the current rows. What is not there any more is deleted. */
+  /** The `load` of the subscription: the current rows. Rows that are gone are deleted from the index. */
   readonly load: Load
   readonly #refresh: IndexOptions['refresh']
 
@@ -111,12 +111,12 @@ export class DeclaredIndex {
     return this.engine.ensureIndex(this.name, this.definition)
   }
 
-  /** For the subscription. */
+  /** The sink of the subscription. */
   sink(options: Omit<SearchSinkOptions, 'index'> = {}): SearchSink {
     return searchSink(this.engine, { index: this.name, ...options })
   }
 
-  /** What makes the subscription read a row again, or why nothing can. */
+  /** The event that makes the subscription read a row again, or why there is none. */
   refreshOf(
     subscription: Pick<ResolvedSubscription, 'load' | 'types'> | undefined,
   ): { readonly type: string; readonly aggregate: string } | string {

@@ -1,4 +1,4 @@
-/** A call to the engine that is not about single documents: trouble is waited for, and says why. */
+/** A call to the engine as a whole. While the engine is in trouble the journey waits and says why. */
 import { HermodError } from '../errors.ts'
 import { outcomeOfSqlError } from '../sinks/search/postgres/outcomes.ts'
 import type { DeclaredIndex } from './declared-index.ts'
@@ -7,7 +7,7 @@ import type { Run } from './runner.ts'
 const waitMsMax = 15_000
 const attemptsMax = 5
 
-/** Coded errors are the engine's last word; anything else may pass. */
+/** Coded errors are final; any other error is retried. */
 export async function engineCall<T>(
   run: Run,
   index: DeclaredIndex,

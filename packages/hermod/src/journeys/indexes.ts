@@ -110,13 +110,13 @@ export class Indexes {
     throw new HermodError('HMD_INDEX_UNKNOWN', `there is no index ${name}${hint} (${known})`)
   }
 
-  /** The engines, as a sink's close() does: twice is harmless. */
+  /** Closes the engines. Calling it twice is harmless. */
   async close(): Promise<void> {
     const engines = new Set([...this.#declared.values()].map(({ engine }) => engine))
     await Promise.all([...engines].map((engine) => engine.close()))
   }
 
-  /** Queued; a worker carries it out. */
+  /** Queues the journey; a worker runs it. */
   rebuild(name: string, given: RebuildPlan, by: Decision): Promise<Started> {
     const plan = checkOptions('rebuild', given, rebuildSpec)
     return this.#start('rebuild', name, plan, by)
@@ -151,7 +151,7 @@ export class Indexes {
     }
   }
 
-  /** Starts what is due and drops what was kept long enough; errors are told, not thrown. */
+  /** Starts what is due and drops generations that were kept long enough. Errors are reported, not thrown. */
   async tick(): Promise<void> {
     if (this.#declared.size === 0) return
     for (const index of this.#declared.values()) {
@@ -190,7 +190,7 @@ export class Indexes {
     }
   }
 
-  /** All workers ask for the same request, so that one journey comes of it. */
+  /** All workers use the same request id, so that only one journey is created. */
   async #startAt(kind: 'rebuild' | 'verify', index: DeclaredIndex, slot: Date | undefined, plan: object) {
     if (slot === undefined) return
     const at = slot.toISOString()
@@ -231,7 +231,7 @@ export class Indexes {
   }
 }
 
-/** Filled after the slot began: there is nothing to do yet. */
+/** The index was filled after the slot began, so nothing is due yet. */
 async function isYounger({ engine, name }: DeclaredIndex, slot: Date): Promise<boolean> {
   const live = (await engine.generations(name)).find(({ state }) => state === 'live')
   return live === undefined || live.createdAt >= slot

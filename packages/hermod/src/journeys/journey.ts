@@ -1,6 +1,6 @@
 /**
  * A journey's row: made with its audit row, taken under a lease by the database's clock, kept while
- * it runs, ended once. Whoever finds a lease that has ended goes on where the row says.
+ * it runs, ended once. Whoever finds an expired lease continues from the progress in the row.
  */
 import { type Database, type PoolClient, type Row, select } from '../database.ts'
 import { big, type Decided, type Decision, decide, parsed, time } from '../desk/audit.ts'
@@ -25,10 +25,10 @@ export const journeyStates = [
 ] as const
 export type JourneyState = (typeof journeyStates)[number]
 
-/** What an operator wants of it. */
+/** What an operator asked for. */
 export type Asked = 'run' | 'pause' | 'cancel'
 
-/** How far it is, and whatever the kind needs to go on after a crash. */
+/** How far it is, and what this kind needs to continue after a crash. */
 export interface Progress {
   readonly done?: number
   readonly total?: number
@@ -87,13 +87,13 @@ export async function createJourney(
   return { ...journey, requestId: made.requestId, repeated: made.repeated }
 }
 
-/** What a runner can do: a kind, of any subject when it is null. */
+/** What a runner can run: a kind, for one subject or for any (null). */
 export interface Takes {
   readonly kind: JourneyKind
   readonly subject: string | null
 }
 
-/** The next one that nobody runs, or this one if nobody does. */
+/** Takes the next journey that nobody runs, or the one that is named. */
 export async function takeJourney(
   db: Database,
   owner: string,
@@ -108,7 +108,7 @@ export async function takeJourney(
   return row && journeyOf(row)
 }
 
-/** Extends the lease and adds to the progress. Undefined: it belongs to somebody else. */
+/** Extends the lease and adds to the progress. Undefined: another process has it now. */
 export async function keepJourney(
   db: Database,
   id: bigint,
@@ -123,7 +123,7 @@ export async function keepJourney(
 
 export type Ending = Exclude<JourneyState, 'running'>
 
-/** The owner lets go. False: it was somebody else's by now. */
+/** The owner ends or releases it. False: another process has it now. */
 export async function endJourney(
   db: Database,
   id: bigint,

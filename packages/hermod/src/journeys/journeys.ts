@@ -59,7 +59,7 @@ export class Journeys {
     return control(this.#db, 'pause', id, by)
   }
 
-  /** Goes on where it was; a failed one too. */
+  /** Continues where it stopped; failed journeys too. */
   async resume(id: bigint, by: Decision): Promise<ControlResult> {
     const result = await control(this.#db, 'resume', id, by)
     this.wake()
@@ -72,14 +72,14 @@ export class Journeys {
     return result
   }
 
-  /** Workers of this process, and run(), can do this kind from now on. */
+  /** From now on, workers of this process and run() can run this kind. */
   handle(handler: JourneyHandler): this {
     this.#handlers.push(handler)
     this.wake()
     return this
   }
 
-  /** Done about every second by the runners of this process; it must not throw. */
+  /** Called about once a second by the runners of this process. It must not throw. */
   also(work: () => Promise<void>): this {
     this.#chores.push(work)
     return this
@@ -102,12 +102,12 @@ export class Journeys {
     return runner
   }
 
-  /** There may be something to take. */
+  /** Wakes the runners: there may be a journey to take. */
   wake(): void {
     for (const runner of this.#runners) runner.wake()
   }
 
-  /** In the foreground: runs it here when nobody else does, and returns when it ended or paused. */
+  /** Runs it in this process unless another one does. Returns when it has ended or is paused. */
   async run(id: bigint, options: WatchOptions & { leaseMs?: number } = {}): Promise<Journey> {
     const runner = this.runner(`foreground:${process.pid}`, options.leaseMs ?? 10_000)
     const stop = () => void runner.stop()
@@ -126,7 +126,7 @@ export class Journeys {
     }
   }
 
-  /** Until it has ended, or is paused, whoever runs it. */
+  /** Waits until it has ended or is paused, wherever it runs. */
   async wait(id: bigint, { signal, onProgress }: WatchOptions = {}): Promise<Journey> {
     let last = ''
     while (true) {

@@ -1,6 +1,6 @@
 /**
  * Loads a source into an index, page by page: pages sized by bytes, a few of them in flight. A bad
- * row is listed and passed over; an engine in trouble is waited for. What is noted is done.
+ * row is listed and skipped; an engine in trouble is waited for. Progress only covers pages that were written.
  */
 import type { Upsert } from '../sinks/search/engine.ts'
 import { type Outcome, outcomeOfError } from '../sinks/sink.ts'
@@ -9,7 +9,7 @@ import type { Run } from './runner.ts'
 import type { SourceDocument, SourcePage } from './source.ts'
 
 export interface LoadTuning {
-  /** Bytes of JSON a page aims at. */
+  /** Target size of a page, in bytes of JSON. */
   readonly pageBytes: number
   readonly pagesInFlight: number
 }
@@ -54,7 +54,7 @@ export class LoadRows {
     this.#rejections = (run.progress.rejections as Rejection[] | undefined) ?? []
   }
 
-  /** From where the progress says to the end of the source. */
+  /** Loads from the noted progress to the end of the source. */
   async run(): Promise<void> {
     if (this.#run.progress.loaded === true) return
     const after = (this.#run.progress.after as string | null | undefined) ?? undefined
@@ -109,7 +109,7 @@ export class LoadRows {
     }
   }
 
-  /** Until every document has an answer that stays. */
+  /** Repeats until every document has a final outcome. */
   async #write(documents: readonly SourceDocument[], version: bigint): Promise<void> {
     let left = documents
     for (let attempt = 1; left.length > 0; attempt++) {
@@ -161,7 +161,7 @@ export class LoadRows {
     }
   }
 
-  /** The reason is in the progress while it waits. */
+  /** While it waits, the progress says why. */
   async #wait(outcome: Outcome, attempt: number): Promise<void> {
     const usualMs = Math.min(waitMsMax, 500 * 2 ** Math.min(attempt, 6))
     if (isTrouble(outcome)) {

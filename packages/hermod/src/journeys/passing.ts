@@ -1,4 +1,4 @@
-/** Waiting for a subscription: until it has passed a position, with the reason while it does not. */
+/** Waits until a subscription has passed a position, and says why it does not move. */
 import { HermodError } from '../errors.ts'
 import { hasPassed, numberedHead } from './position.ts'
 import type { Run } from './runner.ts'
@@ -8,7 +8,7 @@ const everyMs = 250
 const tellEveryMs = 1_000
 
 export interface PassingOptions {
-  /** Gives up after this long without moving on; waits for ever when left out. */
+  /** Gives up after this long without progress; waits for ever when left out. */
   readonly patienceMs?: number | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
  * Where the log is, and whether a subscription has passed a place in it. `numberedHead` covers
- * everything committed before it was called, also what nobody had numbered until then.
+ * everything committed before it was called, including events that were not numbered yet.
  */
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
@@ -8,7 +8,7 @@ import { HermodError } from '../errors.ts'
 const SEQUENCE = 'select head::text, more::text from outbox.sequence()'
 const PAUSE_MS = 10
 
-/** Lanes with a log row past their cursor and not past the position; and why they may not move. */
+/** Lanes that still have log rows between their cursor and the position, and why they may not move. */
 const OPEN = `select s.mode, s.mode_says, s.held_cause, s.held_says,
     (select count(*) from outbox.lane l cross join lateral outbox.cursor_of(s.name, l.lane) c
       where l.subscription = s.name and exists (select from outbox.log g
@@ -40,7 +40,7 @@ export async function numberedHead(db: Database, run: Stopping): Promise<bigint>
 
 export interface Passing {
   readonly passed: boolean
-  /** Why it takes its time, when that is known. */
+  /** Why it is waiting, if that is known. */
   readonly why: string | undefined
 }
 

@@ -1,11 +1,11 @@
 /**
  * rebuild: fills a new generation beside the one that is searched, and swaps. Every phase may be
- * done again: what exists is asked of the engine, what was noted is in the journey's progress.
+ * repeated: the engine says what exists, and the journey's progress says what was done.
  *
  *   create ─▶ load ─▶ catch-up ─▶ verify ─▶ swap ─▶ settle ─▶ keep (─▶ drop)
  *
  * Writes reach every generation from `create` on. A replay from the position noted then makes up for
- * whoever knew the old list of generations a little longer, or wrote while the names were swapped.
+ * processes that used the old list of generations a little longer, or wrote during the swap.
  */
 import { HermodError } from '../errors.ts'
 import type { Generation } from '../sinks/search/engine.ts'
@@ -32,7 +32,7 @@ export interface RebuildPlan {
 export interface RebuildResult {
   /** The generation that is live now. */
   readonly generation: string
-  /** The one that was, kept until then. */
+  /** The former generation, and until when it is kept. */
   readonly former: string | null
   readonly keepUntil: string | null
   readonly documents: number
@@ -46,7 +46,7 @@ export interface RebuildContext {
   subscription(name: string): ResolvedSubscription | undefined
 }
 
-/** More documents than these cannot be on the move: map() gives another one each time. */
+/** If more documents than this keep changing, map() probably gives a different result each time. */
 const movingMin = 100
 const movingShare = 0.05
 
@@ -87,14 +87,14 @@ export class Rebuild {
     return this.#keep()
   }
 
-  /** What is resumed after a failure begins anew. */
+  /** A rebuild that is resumed after a failure starts again. */
   static async giveUp(run: Run, index: DeclaredIndex): Promise<void> {
     if (run.progress.swapFrom != null) return
     await Rebuild.undo(run, index)
     await run.note({ ...forgotten, done: 0 })
   }
 
-  /** After a cancel: the generation in the making goes. What was swapped stays swapped. */
+  /** After a cancel: drops the unfinished generation. A finished swap is not undone. */
   static async undo(run: Run, index: DeclaredIndex): Promise<void> {
     const { generation } = run.progress
     const made = (await engineCall(run, index, (call) => index.engine.generations(index.name, call))).find(
@@ -104,7 +104,7 @@ export class Rebuild {
     await engineCall(run, index, (call) => index.engine.dropGeneration(index.name, made.id, call))
   }
 
-  /** Of a generation that somebody left in the making nobody knows what is in it. */
+  /** Drops an unfinished generation of somebody else: nobody knows what is in it. */
   async #create(): Promise<void> {
     const { name, engine, definition } = this.#index
     if (this.#run.progress.generation == null) {
@@ -127,7 +127,7 @@ export class Rebuild {
     await this.#known()
   }
 
-  /** From this position on everybody writes to the new generation as well. */
+  /** From this position on, all processes write to the new generation too. */
   async #known(): Promise<void> {
     const { createdMs, known } = this.#run.progress
     const { generationsMs } = this.#index.engine
@@ -158,7 +158,7 @@ export class Rebuild {
 
   /**
    * What differs is loaded once more, and what is still different then is told again: so rows that
-   * changed without an event are healed. What differs for ever is not swapped in.
+   * changed without an event are repaired. If differences remain, there is no swap.
    */
   async #verify(): Promise<void> {
     if (this.#run.progress.verified === true) return
@@ -204,7 +204,7 @@ export class Rebuild {
     }
   }
 
-  /** The same position is no newer version: where nothing else happens, an event makes a new one. */
+  /** The same position is not a newer version: a new event is emitted, which has a higher one. */
   async #refresh(comparison: Comparison, refused: ReadonlySet<string>): Promise<void> {
     const { subscription } = this.#index
     const refresh = this.#index.refreshOf(this.#context.subscription(subscription))
@@ -227,7 +227,7 @@ export class Rebuild {
     await this.#run.note({ swapped: true })
   }
 
-  /** Calls that were under way while the names changed may have missed one of the two. */
+  /** Calls in flight during the swap may have missed one of the two generations. */
   async #settle(): Promise<void> {
     if (this.#run.progress.settled === true) return
     const { subscription, engine } = this.#index
@@ -270,7 +270,7 @@ export class Rebuild {
 
   async #assertMine(): Promise<void> {
     if ((await this.#mine())?.state === 'building') return
-    const says = `generation ${this.#generation} of ${this.#index.name} is no longer in the making: somebody dropped or swapped it`
+    const says = `generation ${this.#generation} of ${this.#index.name} is no longer building: somebody dropped or swapped it`
     throw new HermodError('HMD_REBUILD_LOST', says)
   }
 

@@ -6,7 +6,7 @@ import { HermodError } from '../errors.ts'
 import type { ReplayPlan } from '../flow/replay.ts'
 
 const KEPT = `select first_pos::text, last_pos::text from outbox.kept_range()`
-/** The last position given before that time, and whether the log knows that far back. */
+/** The last position before that time, and whether the log still reaches back that far. */
 const BEFORE = `select (select pos from outbox.step where at < $1::timestamptz order by at desc, id desc limit 1)::text as pos,
   ($1::timestamptz > outbox.clock())::text as future,
   (select min(at) from outbox.step) as oldest`
@@ -37,7 +37,7 @@ export interface ReplayOptions extends ReplayFilter, Decision {
   readonly reason: string
 }
 
-/** Event types as filters write them; names as events carry them. */
+/** An event type or a pattern of them, as in a subscription's `types`. */
 const PATTERN = /^(\*|[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*(\.\*)?)$/
 const matching = (pattern: RegExp, says: string) => text((value) => (pattern.test(String(value)) ? undefined : says))
 const positionRule = rule(readPosition)
@@ -62,7 +62,7 @@ export interface Wanted {
   readonly plan: ReplayPlan
 }
 
-/** All problems at once; positions that are gone, or not there yet, name the range that is. */
+/** Reports all problems at once. For positions outside the log, it names the range that exists. */
 export async function wantedReplay(db: Database, given: ReplayFilter | ReplayOptions): Promise<Wanted> {
   const options = checkOptions('replay', given, spec)
   const { from, since, to, types, aggregates, aggregate, ratePerSecond, dryRun } = options

@@ -1,15 +1,14 @@
 /**
  * replay: events that were delivered are sent again, by the owners of the lanes and in turn with
- * live batches. It is counted first, and ends only when every lane has met its live cursor; the
- * journey's runner only watches and keeps the books.
+ * live batches. It is counted first, and ends when every lane has reached its live cursor. The
+ * journey's runner only watches and records progress.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Database, type PoolClient, select } from '../database.ts'
-import { checkDecision, type Decided, subscriptionNamed } from '../desk/audit.ts'
+import { checkDecision, type Decided, type Decision, subscriptionNamed } from '../desk/audit.ts'
 import { HermodError } from '../errors.ts'
 import { type ReplayPlan, replayWindow } from '../flow/replay.ts'
 import { createJourney, isEnded, type Journey } from './journey.ts'
-import type { Journeys } from './journeys.ts'
 import { type ReplayFilter, type ReplayOptions, wantedReplay } from './replay-options.ts'
 import { type JourneyHandler, JourneyStopped, type Run } from './runner.ts'
 
@@ -25,7 +24,7 @@ const COUNTS = `select count(*)::text as lanes, count(*) filter (where not met):
   from outbox.replay where journey = $1::bigint`
 const FORGET = `delete from outbox.replay where journey = $1::bigint`
 
-/** Rows of the log looked at by one statement; counting rests as long as it works. */
+/** Log rows counted by one statement. Counting pauses as long as each statement took. */
 const windowRows = 2_000
 const lookMs = 250
 
@@ -99,20 +98,27 @@ function askByName(subscription: string): HermodError {
   )
 }
 
+/** What `replayWithin` needs of the list of journeys. */
+interface ReplayControl {
+  wake(): void
+  show(id: bigint): Promise<Journey | undefined>
+  cancel(id: bigint, by: Decision): Promise<unknown>
+}
+
 /**
  * Inside another journey: sends everything after a position again and waits for it. Asked again after
  * a crash it finds the one it has begun.
  */
 export async function replayWithin(
   run: Run,
-  journeys: Pick<Journeys, 'wake' | 'show' | 'cancel'>,
+  journeys: ReplayControl,
   subscription: string,
   after: bigint,
   upTo?: bigint,
 ): Promise<void> {
   const { db, journey } = run
   const by = { actor: journey.requestedBy, reason: `${journey.kind} ${journey.id}` }
-  // A journey may do so in several of its phases.
+  // A journey may replay in more than one phase.
   const requestId = `${by.reason} of ${journey.subject}, ${run.phase}, after ${after}`
   const plan = { from: String(after + 1n), ...(upTo !== undefined && { to: String(upTo) }) }
   const made = { kind: 'replay', subject: subscription, plan } as const
@@ -132,7 +138,7 @@ export async function replayWithin(
   }
 }
 
-/** Lanes do the work wherever they are held; this one tells how far they are. */
+/** The owners of the lanes do the work; this handler reports how far they are. */
 export const replayHandler: JourneyHandler = {
   kind: 'replay',
   parallelMax: 64,
@@ -140,7 +146,7 @@ export const replayHandler: JourneyHandler = {
     try {
       return await follow(run)
     } catch (error) {
-      // A process that ends once everything is sent: what there is to finish is finished.
+      // A process that stops after everything was sent still finishes the journey.
       if (!(error instanceof JourneyStopped) || error.why !== 'stop') throw error
       const counts = await look(run)
       if (counts.open > 0) throw error
@@ -188,7 +194,7 @@ async function look({ db, journey: { id, subject, plan } }: Run): Promise<Counts
   if (Number(row?.lanes) === 0) throw new HermodError('HMD_SUBSCRIPTION_UNKNOWN', `the subscription ${subject} is gone`)
   const low = row?.low ?? null
   const began = low === null ? undefined : BigInt(low) + 1n
-  // Between counting and starting, or while it had failed, retention may have been faster.
+  // Retention may have removed rows between counting and starting, or while the journey had failed.
   if (began === BigInt(plan.from as string) && began < BigInt(row?.first as string))
     throw new HermodError('HMD_REPLAY_RANGE', `positions before ${row?.first} were removed`)
   const { mode, held } = row ?? {}

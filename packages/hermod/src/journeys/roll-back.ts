@@ -1,6 +1,6 @@
 /**
- * Rolling back: the generation that was live before is live again. It has heard every write since,
- * so nothing is missing; the other one is kept as long as a former generation is.
+ * Rolling back: the former generation is live again. It has received every write since,
+ * so nothing is missing. The other one is kept as long as any former generation.
  */
 import { HermodError } from '../errors.ts'
 import type { DeclaredIndex } from './declared-index.ts'

@@ -1,6 +1,6 @@
 /**
- * Runs journeys: in a worker whatever is queued and has a handler here, in the foreground one that
- * is named. A journey is kept by its lease while it runs; its handler stops at the next look when it
+ * Runs journeys: a worker runs what is queued and has a handler here; the foreground runs the one that
+ * is named. The lease is extended while it runs. The handler stops at the next check when the journey
  * is paused, cancelled, taken over, or when the process stops.
  */
 import { randomUUID } from 'node:crypto'
@@ -19,19 +19,19 @@ import {
   takeJourney,
 } from './journey.ts'
 
-/** A crashed runner's journey is taken again after at most this time. */
+/** The journey of a crashed runner is taken over after at most this time. */
 const leaseMsMax = 10_000
 const pollMs = 1_000
-/** A worker that starts delivers first. */
+/** A starting worker delivers first; journeys wait this long. */
 const firstMs = 200
 
 export interface JourneyHandler {
   readonly kind: JourneyKind
-  /** Subjects this process can do; all when left out. */
+  /** The subjects that this process can work on; all when left out. */
   readonly subjects?: (() => readonly string[]) | undefined
   /** At once in this process; 1 when left out. */
   readonly parallelMax?: number | undefined
-  /** Goes on where the journey's progress says. What it returns is the result. */
+  /** Continues from the journey's progress. Its return value is the result. */
   run(run: Run): Promise<object | undefined>
   /** Cleans up after a cancel; may be called again after a crash. */
   undo?(run: Run): Promise<void>
@@ -96,7 +96,7 @@ export class Run {
     if (this.#why !== undefined) throw new JourneyStopped(this.#why)
   }
 
-  /** Written with the lease in one statement; a crash goes on from here. Throws JourneyStopped. */
+  /** Saves progress and extends the lease in one statement. After a crash it continues here. Throws JourneyStopped. */
   async note(progress: Progress, phase?: string): Promise<void> {
     this.look()
     this.#progress = { ...this.#progress, ...progress, ...this.#speed(progress) }
@@ -120,12 +120,12 @@ export class Run {
     this.look()
   }
 
-  /** The process ends: somebody else goes on at once. */
+  /** The process ends: another one can continue at once. */
   stop(): void {
     this.#halt('stop')
   }
 
-  /** Lets go in this state. False: somebody else has it. */
+  /** Ends or releases it in this state. False: another process has it now. */
   async end(state: Ending, told: { result?: object | undefined; error?: string | undefined }): Promise<boolean> {
     this.release()
     const mine = await endJourney(this.db, this.journey.id, this.#owner, state, told)
@@ -133,7 +133,7 @@ export class Run {
     return mine
   }
 
-  /** From now on it cleans up after a cancel: what else is asked waits until that is done. */
+  /** From now on it cleans up after a cancel; further requests wait until that is done. */
   undoing(): Run {
     this.#undoing = true
     this.#why = undefined
@@ -160,7 +160,7 @@ export class Run {
 
   #halt(why: Exclude<Asked, 'run'> | 'lost' | 'stop'): void {
     if (this.#undoing && why !== 'lost' && why !== 'stop') return
-    // What was learned first holds, but a journey that is somebody else's is left alone.
+    // The first reason counts, but a journey that was taken over is left alone.
     if (this.#why === undefined || why === 'lost') this.#why = why
     this.#abort.abort(new JourneyStopped(why))
   }
@@ -184,11 +184,11 @@ export interface RunnerContext {
   readonly name: string
   readonly leaseMs: number
   readonly listener: Listener
-  /** Asked each time: handlers may be added while it runs. */
+  /** A function, because handlers can be added while it runs. */
   handlers(): readonly JourneyHandler[]
-  /** What is to be done now and then, beside journeys. */
+  /** Regular work beside journeys. */
   chores(): Promise<void>
-  /** It has stopped. */
+  /** Called when it has stopped. */
   ended(): void
 }
 
@@ -209,12 +209,12 @@ export class Runner {
     this.#loop = this.#run()
   }
 
-  /** There may be something to take. */
+  /** Wakes the runners: there may be a journey to take. */
   wake(): void {
     this.#wake.wake()
   }
 
-  /** Handlers stop at their next look; their journeys are free for others at once. */
+  /** Handlers stop at their next check; other processes can take their journeys at once. */
   async stop(): Promise<void> {
     this.#stopping = true
     this.#wake.wake()
@@ -232,7 +232,7 @@ export class Runner {
     return took
   }
 
-  /** Until what this runner has taken is done. */
+  /** Waits until everything this runner has taken is done. */
   async idle(): Promise<void> {
     await Promise.all(this.#running.values())
   }
@@ -259,7 +259,7 @@ export class Runner {
     }
   }
 
-  /** Beside the journeys: an engine that does not answer holds up nothing. */
+  /** Runs beside the journeys, so that a silent engine delays nothing. */
   #doChores(): void {
     const nowMs = performance.now()
     if (this.#chores !== undefined || nowMs - this.#choresMs < pollMs * 0.9) return
@@ -300,7 +300,7 @@ export class Runner {
     return run
   }
 
-  /** Never throws: what goes wrong is told, and ends the journey unless the database was away. */
+  /** Never throws: an error is reported and ends the journey, unless the database was unreachable. */
   async #carryOut(handler: JourneyHandler, run: Run): Promise<void> {
     try {
       run.look()
@@ -323,7 +323,7 @@ export class Runner {
       await handler.undo?.(run.undoing())
       await run.end('cancelled', {})
     } else if (isConnectionError(error)) {
-      // Nothing is known: the lease ends, and whoever finds that goes on.
+      // The outcome is unknown: the lease expires, and another process continues.
       this.#tell(run, error)
     } else {
       await run.end('failed', { error: error instanceof Error ? error.message : String(error) })

@@ -1,8 +1,8 @@
-/** When a scheduled journey is due: the beginning of its slot, by which all workers know it. */
+/** When a scheduled journey is due. The start of its slot identifies it for all workers. */
 import type { Schedule } from './declared-index.ts'
 
 const dayMs = 86_400_000
-/** Later than this, a daily one waits for the next day: nobody wants the night's work at noon. */
+/** If it is later than this, a daily journey waits for the next day: nobody wants the night's work at noon. */
 const lateMsMax = 3_600_000
 
 /** Undefined: it was due so long ago that it is skipped. */

@@ -7,13 +7,13 @@ import type { SearchEngine } from '../sinks/search/engine.ts'
 import type { DeclaredIndex } from './declared-index.ts'
 import type { Run } from './runner.ts'
 
-/** The journey's end lets it go. */
+/** Released when the journey ends. */
 const HOLD = `insert into outbox.keep (holder, pos) values ($1, $2::bigint)
   on conflict (holder) do update set pos = excluded.pos`
 
 export type Replay = (run: Run, subscription: string, after: bigint, upTo?: bigint) => Promise<void>
 
-/** The log is kept from here on while the journey goes on. */
+/** Retention keeps the log from here on while the journey runs. */
 export async function holdLog(run: Run, after: bigint): Promise<void> {
   const { kind, id } = run.journey
   await select(run.db, HOLD, [`${kind} ${id}`, String(after)])

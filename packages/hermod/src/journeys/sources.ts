@@ -28,7 +28,7 @@ export interface QuerySourceOptions {
   readonly name?: string
 }
 
-/** A row as the driver gives it; nothing = it does not belong to the index. */
+/** Gets a row as the driver gives it. Return nothing if it does not belong to the index. */
 // biome-ignore lint/suspicious/noExplicitAny: the caller knows its columns
 export type RowMap = (row: any) => object | undefined | null
 
@@ -135,7 +135,7 @@ class KeyedSource implements IndexSource {
     return rows.map(({ id }) => id as string)
   }
 
-  /** An id that is no key of this table at all is compared as text: slow, and rare. */
+  /** An id that is not a valid key of this table is compared as text: slow, and rare. */
   async #found(db: Database, ids: readonly string[]) {
     const asText = () => this.#read(db, `where ${this.#id} = any ($1::text[])`, [ids])
     const [only, second] = this.#keys
@@ -197,7 +197,7 @@ class KeyedSource implements IndexSource {
     return this.#named(() => select(db, sql, values))
   }
 
-  /** A wrong table, column or condition is the declaration's fault. */
+  /** A wrong table, column or condition is an error of the declaration. */
   async #named<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()

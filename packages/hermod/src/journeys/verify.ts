@@ -21,7 +21,7 @@ export interface VerifyPlan {
 export interface VerifyResult extends Compared {
   readonly index: string
   readonly subscription: string
-  /** Rows that were asked to be read again. */
+  /** Rows that the subscription was told to read again. */
   readonly repaired: number
   readonly sampled: boolean
 }
@@ -31,7 +31,7 @@ export interface VerifyContext {
   subscription(name: string): ResolvedSubscription | undefined
 }
 
-/** A subscription that does not move for so long makes drift undecidable. */
+/** If the subscription makes no progress for this long, drift cannot be judged. */
 const patienceMs = 120_000
 const emitRows = 500
 
@@ -67,7 +67,7 @@ export function driftOf({ missing, orphaned, stale }: Compared): number {
   return missing + orphaned + stale
 }
 
-/** How a comparison looks on behalf of a journey. */
+/** How a journey compares. */
 export function lookingOf(run: Run, index: DeclaredIndex, generation: string | undefined) {
   let toldMs = 0
   return {

@@ -60,7 +60,7 @@ export class HttpError extends Error {
 }
 
 const answerBytesMaxDefault = 64 * 1024 * 1024
-/** Below the 5 s after which Node's and many other servers close an idle connection. */
+/** Less than 5 s, after which Node and many other servers close an idle connection. */
 const idleMs = 4_000
 const secretCharsMin = 4
 const compress = promisify(gzip)
@@ -246,7 +246,7 @@ function exchange(start: () => ClientRequest, { bytes }: Body, limits: Limits): 
 
 type End = (code: string, says: string) => void
 
-/** A connection that is kept is there already. */
+/** A kept-alive connection needs no time to connect. */
 function limitConnecting(request: ClientRequest, connectMs: number, end: End): void {
   request.on('socket', (socket) => {
     if (!socket.connecting) return
@@ -259,7 +259,7 @@ function limitConnecting(request: ClientRequest, connectMs: number, end: End): v
   })
 }
 
-/** Half an answer is none: Node reports a cut one as ECONNRESET. */
+/** An incomplete answer counts as none: Node reports it as ECONNRESET. */
 async function collect(response: IncomingMessage, bytesMax: number, end: End): Promise<Buffer> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -271,7 +271,7 @@ async function collect(response: IncomingMessage, bytesMax: number, end: End): P
   return Buffer.concat(chunks)
 }
 
-/** For options: never echoed, since it may hold a password. */
+/** For options: never repeated in a message, since it may hold a password. */
 export function httpUrl(): Rule<string> {
   return rule((value, field, problems) => {
     const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined

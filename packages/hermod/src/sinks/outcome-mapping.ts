@@ -50,7 +50,7 @@ export function outcomeOfStatus(status: number, options: MappingOptions = {}): O
     case 429:
       return unavailable(withAfter(details, options))
   }
-  // No status at all, or 1xx as a final answer: the far side speaks no HTTP we know.
+  // No status, or 1xx as the final answer: this is not valid HTTP.
   if (!(status >= 400)) return unavailable(details)
   return items > 1 ? split(details) : rejected(details)
 }
@@ -80,7 +80,7 @@ const UNREACHED = new Set([
   'HTTP_CONNECT_TIMEOUT',
 ])
 
-/** Broken on the way: it may or may not have arrived. */
+/** The connection broke during the call: the request may or may not have arrived. */
 const INTERRUPTED = new Set([
   'ECONNRESET',
   'ECONNABORTED',
@@ -101,7 +101,7 @@ const INTERRUPTED = new Set([
   'HTTP_ANSWER_FOREIGN',
 ])
 
-/** Certificates, host names, addresses: waiting does not help, a person must. */
+/** Certificates, host names, addresses: waiting does not help; somebody must change the configuration. */
 const WRONG_SETUP =
   /^(CERT_|ERR_TLS_CERT|ERR_INVALID_URL$|ERR_INVALID_PROTOCOL$|ERR_SSL_WRONG_VERSION|SELF_SIGNED_CERT|DEPTH_ZERO_SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA)/
 

@@ -93,7 +93,7 @@ function isDelay(value: unknown): value is number {
   return typeof value === 'number' && value >= 0
 }
 
-/** Far sides send anything: NUL and lone surrogates cannot be stored, length has no end. */
+/** Destinations may send anything: NUL and lone surrogates cannot be stored, and texts can be very long. */
 export function clip(value: unknown, charsMax: number): string {
   const text = typeof value === 'string' ? value : String(value)
   const cut = text.length > charsMax ? `${text.slice(0, charsMax - 1)}…` : text

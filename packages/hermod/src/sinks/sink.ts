@@ -7,7 +7,26 @@ import type { OutboxEvent } from '../event.ts'
 import { delivered, makeOutcome, type Outcome, type OutcomeName, outcomeNames, retry } from './outcome.ts'
 
 export { fingerprint } from './fingerprint.ts'
-export * from './outcome.ts'
+export {
+  clip,
+  codeCharsMax,
+  delivered,
+  excerptCharsMax,
+  makeOutcome,
+  messageCharsMax,
+  misconfigured,
+  type Outcome,
+  type OutcomeDetails,
+  type OutcomeName,
+  outcomeNames,
+  receiptCharsMax,
+  rejected,
+  retry,
+  split,
+  superseded,
+  unavailable,
+  unknown,
+} from './outcome.ts'
 export { type MappingOptions, outcomeOfError, outcomeOfStatus } from './outcome-mapping.ts'
 
 export interface Capabilities {
@@ -47,7 +66,7 @@ export interface ProbeContext {
   readonly subscription: string
 }
 
-/** Characters of a handle at most: it is kept with the lanes. */
+/** Longest handle, in characters: it is stored with the lanes. */
 export const handleMax = 2_000
 
 /** The destination took the whole call as a task; the handle (1 to 2,000 characters) finds it. */
@@ -64,7 +83,7 @@ export type DeliverResult = readonly Outcome[] | Parked | void
 export interface Sink {
   readonly name: string
   readonly capabilities?: Partial<Capabilities>
-  /** A local check; what it says is why the event is rejected, without a call. */
+  /** A local check. If it returns a sentence, the event is rejected for that reason without a call. */
   validate?(event: OutboxEvent): string | undefined
   /** One outcome per event, in the order given; nothing = all delivered; or a parked call. */
   deliver(events: readonly OutboxEvent[], context: DeliveryContext): Promise<DeliverResult>
@@ -73,7 +92,7 @@ export interface Sink {
    * the handle covers, or undefined while the destination still works on it.
    */
   poll?(handles: readonly string[], context: ProbeContext): Promise<readonly (Outcome | undefined)[]>
-  /** Throws what is wrong; also what the breaker calls. */
+  /** Throws what is wrong. The circuit breaker calls it too. */
   probe?(context: ProbeContext): Promise<void>
   close?(): Promise<void>
 }
@@ -144,7 +163,7 @@ export function normaliseOutcomes(
   return Array.from(result, (outcome) => normalise(outcome, ledger))
 }
 
-/** The same for what poll() returned; a wrong shape says nothing about any task. */
+/** The same for the result of poll(). A result of the wrong shape settles no task. */
 export function normalisePolled(result: unknown, handles: readonly string[]): readonly (Outcome | undefined)[] {
   if (!Array.isArray(result) || result.length !== handles.length) {
     const says = `poll() of the sink returned no list of ${handles.length} answers`

@@ -5,20 +5,17 @@
 import { HermodError } from '../errors.ts'
 import type { SearchEngine } from '../sinks/search/index.ts'
 import type { Exercise } from './exercise-sink.ts'
-import type { Stage } from './search-documents.ts'
+import type { SearchCase } from './search-documents.ts'
 import { searchIndexCases } from './search-index-cases.ts'
 import { searchQueryCases } from './search-query-cases.ts'
 import { searchWriteCases } from './search-write-cases.ts'
 
-export interface SearchCase {
-  readonly name: string
-  run(stage: Stage): Promise<void>
-}
+export type { SearchCase } from './search-documents.ts'
 
 export interface ExerciseSearchEngineOptions {
   /** `test` of Vitest, node:test or Jest. */
   test(name: string, run: () => Promise<void>): unknown
-  /** Waits until what was written can be found; nothing for engines that answer when it can. */
+  /** Waits until written documents can be found; not needed for engines that answer only then. */
   readonly settle?: (engine: SearchEngine, index: string) => Promise<unknown>
   /** Cases that do not apply, by name, each with the sentence that says why. */
   readonly leaveOut?: Readonly<Record<string, string>>
@@ -59,7 +56,7 @@ export function exerciseSearchEngine(
   return { cases, leftOut }
 }
 
-/** A case that was renamed must not stay left out unseen. */
+/** Refuses names of cases that do not exist: a renamed case must not stay left out unnoticed. */
 function refuseUnknownCases(leaveOut: Readonly<Record<string, string>>): void {
   const unknown = Object.keys(leaveOut).filter((name) => searchCases.every((one) => one.name !== name))
   if (unknown.length === 0) return

@@ -4,39 +4,10 @@
  */
 import { HermodError } from '../errors.ts'
 import { capabilitiesOf, type Sink } from '../sinks/sink.ts'
-import type { SampleEvent } from './sink-call.ts'
-import { sinkCases } from './sink-cases.ts'
+import { type ExerciseSinkOptions, sinkCases } from './sink-cases.ts'
 
 export type { SampleEvent } from './sink-call.ts'
-
-/** Puts things right again. */
-export type Repair = () => unknown
-
-/** Breaks the destination for one case. A sentence instead says why the case does not apply. */
-export type Break = (() => Repair | Promise<Repair>) | string
-
-export interface ExerciseSinkOptions {
-  /** `test` of Vitest, node:test or Jest. */
-  test(name: string, run: () => Promise<void>): unknown
-  /** An event the destination accepts; called with 0, 1, 2, … */
-  readonly event?: (index: number) => SampleEvent
-  /** An event the destination refuses for good. */
-  readonly bad: SampleEvent | string
-  /** An event larger than the sink or the destination takes. */
-  readonly oversize: SampleEvent | string
-  /** Nothing listens any more. */
-  readonly down: Break
-  /** It takes the request and never answers. */
-  readonly hang: Break
-  /** The sink's credentials are no longer accepted. */
-  readonly credentials: Break
-  /** It asks to be left alone for a while (429, 503 with Retry-After). */
-  readonly throttle: Break
-  /** Aggregate ids the destination has accepted so far, in order, repeats included. */
-  readonly accepted?: () => readonly string[] | Promise<readonly string[]>
-  /** Texts that must appear in no outcome: keys, passwords, tokens. */
-  readonly secrets?: readonly string[]
-}
+export type { Break, ExerciseSinkOptions, Repair } from './sink-cases.ts'
 
 export interface Exercise {
   /** Names of the cases handed to `test`. */

@@ -8,7 +8,7 @@ import { type Capabilities, delivered, type Outcome, retry, type Sink } from '..
 export interface MemorySinkOptions {
   readonly name?: string
   readonly capabilities?: Partial<Capabilities>
-  /** What becomes of an event; delivered when it returns nothing. */
+  /** Decides the outcome of an event; delivered when it returns nothing. */
   readonly answer?: (event: OutboxEvent, call: number) => Outcome | undefined
 }
 
@@ -28,7 +28,7 @@ export interface MemorySink extends Sink {
   readonly accepted: readonly Accepted[]
   /** How many events each call had. */
   readonly calls: readonly number[]
-  /** Replaces what becomes of events. */
+  /** Replaces the function that decides outcomes. */
   answer(answer: MemorySinkOptions['answer']): void
   clear(): void
 }

@@ -103,6 +103,11 @@ export interface Stage {
   settle(): Promise<unknown>
 }
 
+export interface SearchCase {
+  readonly name: string
+  run(stage: Stage): Promise<void>
+}
+
 /** The five documents, with versions 1 to 5. */
 export async function fill({ engine, index, settle }: Stage): Promise<void> {
   await engine.ensureIndex(index, definition)

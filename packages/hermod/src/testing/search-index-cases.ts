@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { HermodError } from '../errors.ts'
 import type { Generation } from '../sinks/search/index.ts'
-import type { SearchCase } from './exercise-search-engine.ts'
+import type { SearchCase } from './search-documents.ts'
 import { definition, fill, samples, upsertOf } from './search-documents.ts'
 
 const states = (list: readonly Generation[]) => list.map(({ state }) => state)

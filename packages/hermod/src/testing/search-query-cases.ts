@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { HermodError } from '../errors.ts'
 import { markedHtml, type SearchRequest, type SearchResult } from '../sinks/search/index.ts'
-import type { SearchCase } from './exercise-search-engine.ts'
+import type { SearchCase } from './search-documents.ts'
 import { fill, type Stage, upsertOf } from './search-documents.ts'
 
 const all = ['memo-1', 'prd-7', 'prd-8', 'rfc-51', 'rfc-52']

@@ -8,7 +8,7 @@ import {
   type Upsert,
 } from '../sinks/search/index.ts'
 import type { Outcome } from '../sinks/sink.ts'
-import type { SearchCase } from './exercise-search-engine.ts'
+import type { SearchCase } from './search-documents.ts'
 import { definition, type Stage, samples, upsertOf } from './search-documents.ts'
 
 const names = (outcomes: readonly Outcome[]) => outcomes.map(({ outcome }) => outcome)

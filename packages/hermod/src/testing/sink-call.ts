@@ -17,7 +17,7 @@ import {
   type Sink,
 } from '../sinks/sink.ts'
 
-/** What the suite needs to know of an event; the rest is made up. */
+/** The fields of an event that the suite needs; the rest is generated. */
 export interface SampleEvent {
   readonly type?: string
   readonly aggregate?: readonly [type: string, id: string]
@@ -96,7 +96,7 @@ async function send(
   }
 }
 
-/** A parked call ends as the engine sees it: one word for all its events. */
+/** A parked call ends with one outcome for all its events, as in the engine. */
 async function ended(sink: Sink, { parked }: Parked, count: number, signal: AbortSignal): Promise<readonly Outcome[]> {
   assertHandle(sink, parked)
   for (;;) {
@@ -126,7 +126,7 @@ export async function pollOnce(
   return polled
 }
 
-/** The engine forgives a wrong shape by trying again for ever; the suite does not. */
+/** The engine would poll again after a result of the wrong shape; the suite fails. */
 function assertShape(result: unknown, events: readonly OutboxEvent[], ledger: boolean): void {
   if (result === undefined) return
   assert.ok(Array.isArray(result), 'deliver() returns a list of outcomes, or nothing')

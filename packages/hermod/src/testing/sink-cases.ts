@@ -3,8 +3,45 @@ import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { OutboxEvent } from '../event.ts'
 import { capabilitiesOf, isParked, type Outcome, type Sink } from '../sinks/sink.ts'
-import type { Break, ExerciseSinkOptions, SampleEvent } from './exercise-sink.ts'
-import { assertHandle, type CallOptions, call, callInHalves, names, pollOnce, sampleEvent } from './sink-call.ts'
+import {
+  assertHandle,
+  type CallOptions,
+  call,
+  callInHalves,
+  names,
+  pollOnce,
+  type SampleEvent,
+  sampleEvent,
+} from './sink-call.ts'
+
+/** Repairs what a hook has broken. */
+export type Repair = () => unknown
+
+/** Breaks the destination for one case. A sentence instead says why the case does not apply. */
+export type Break = (() => Repair | Promise<Repair>) | string
+
+export interface ExerciseSinkOptions {
+  /** `test` of Vitest, node:test or Jest. */
+  test(name: string, run: () => Promise<void>): unknown
+  /** An event the destination accepts; called with 0, 1, 2, … */
+  readonly event?: (index: number) => SampleEvent
+  /** An event the destination refuses for good. */
+  readonly bad: SampleEvent | string
+  /** An event larger than the sink or the destination takes. */
+  readonly oversize: SampleEvent | string
+  /** Nothing listens any more. */
+  readonly down: Break
+  /** It takes the request and never answers. */
+  readonly hang: Break
+  /** The sink's credentials are no longer accepted. */
+  readonly credentials: Break
+  /** It asks to be left alone for a while (429, 503 with Retry-After). */
+  readonly throttle: Break
+  /** Aggregate ids the destination has accepted so far, in order, repeats included. */
+  readonly accepted?: () => readonly string[] | Promise<readonly string[]>
+  /** Texts that must appear in no outcome: keys, passwords, tokens. */
+  readonly secrets?: readonly string[]
+}
 
 type Hook = 'bad' | 'oversize' | 'down' | 'hang' | 'credentials' | 'throttle'
 
@@ -16,7 +53,7 @@ interface SinkCase {
 
 /** A call that was told to stop must have ended by then. */
 const promptMs = 1_000
-/** Failed polls in a row that the suite forgives. */
+/** Failed polls in a row before the suite fails. */
 const pollsMax = 100
 
 let index = 0

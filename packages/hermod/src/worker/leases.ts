@@ -98,8 +98,6 @@ export class Leases {
     notify(listener, 'claim', {
       subscription: name,
       lanes,
-      events: 0,
-      scanned: 0,
       durationMs: performance.now() - now,
     })
   }
@@ -184,7 +182,7 @@ export class Leases {
     for (const tell of this.onLost) tell()
     const { listener, subscription } = this.#station
     for (const { lane, fence } of gone) {
-      notify(listener, 'leaseLost', { subscription: subscription.name, lane, fence, events: 0 })
+      notify(listener, 'leaseLost', { subscription: subscription.name, lane, fence })
     }
   }
 

@@ -99,7 +99,7 @@ export class Numbering {
     if (step === undefined) return
     const { numbered: count, head, news } = step
     const { listener, numbered } = this.#options
-    notify(listener, 'step', { numbered: count, scheduled: 0, durationMs, position: head })
+    notify(listener, 'step', { numbered: count, durationMs, position: head })
     if (step.newEpoch) this.#tellEpoch(step)
     // Another worker has numbered in between: what, is not known here.
     const others = head > this.#head + BigInt(count)

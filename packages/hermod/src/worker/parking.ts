@@ -12,9 +12,8 @@ import { Result } from '../flow/result.ts'
 import { delivered, type Outcome } from '../sinks/sink.ts'
 import { notify } from '../telemetry.ts'
 import type { HeldLane } from './lane.ts'
-import type { Poller, Waiting } from './poller.ts'
 import { type Batch, partIn, type Round } from './round.ts'
-import type { Station } from './station.ts'
+import type { Station, Tasks, Waiting } from './station.ts'
 
 export interface Returned {
   readonly round: Round
@@ -23,7 +22,7 @@ export interface Returned {
 
 export class Parking {
   readonly #station: Station
-  readonly #poller: Poller
+  readonly #poller: Tasks
   readonly #wake: () => void
   /** Rounds under way that may be parked, and what tells their loop that they are. */
   readonly #sent = new Map<Round, () => void>()
@@ -32,7 +31,7 @@ export class Parking {
   /** Rounds nobody here waits for any more: their recorded lanes stay as they are. */
   readonly #left = new WeakSet<Round>()
 
-  constructor(station: Station, poller: Poller, wake: () => void) {
+  constructor(station: Station, poller: Tasks, wake: () => void) {
     this.#station = station
     this.#poller = poller
     this.#wake = wake

@@ -7,7 +7,7 @@ import type { Trouble } from '../flow/hold.ts'
 import { normalisePolled, type Outcome, outcomeOfError } from '../sinks/sink.ts'
 import { notify } from '../telemetry.ts'
 import { Breaker } from './breaker.ts'
-import type { Station } from './station.ts'
+import type { Station, Tasks, Waiting } from './station.ts'
 import { Wake } from './wake.ts'
 
 const soonMs = 20
@@ -16,13 +16,7 @@ const failedMs = 5_000
 
 type Waiter = (outcome: Outcome | undefined) => void
 
-export interface Waiting {
-  /** Undefined: forgotten, or the worker has no more time. */
-  readonly ended: Promise<Outcome | undefined>
-  forget(): void
-}
-
-export class Poller {
+export class Poller implements Tasks {
   readonly #station: Station
   readonly #waiting = new Map<string, Set<Waiter>>()
   readonly #wake = new Wake()

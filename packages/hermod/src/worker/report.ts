@@ -28,7 +28,7 @@ export function tellCall(
     from: first.event.position,
     to: (entries.at(-1) as Entry).event.position,
     events: entries.length,
-    bytes: 0,
+    bytes: entries.reduce((sum, { event }) => sum + event.bytes, 0),
     durationMs,
     outcomes: counts,
     traceparent: first.event.headers.traceparent,
@@ -55,7 +55,7 @@ function tellOutcome(
 }
 
 export function tellRetries({ listener, subscription }: Station, { lane, rows }: Settlement): void {
-  for (const row of rows as { pos: string; state: string; attempts: number; after_ms: number }[]) {
+  for (const row of rows) {
     if (row.state !== 'retrying') continue
     const { pos, attempts, after_ms } = row
     const at = { subscription: subscription.name, lane, position: BigInt(pos) }

@@ -1,10 +1,10 @@
 /** What every claim loop of one subscription in one worker shares. */
 import type { Database } from '../database.ts'
-import type { EventDefinitions } from '../define-events.ts'
+import type { EventDefinitions } from '../event-definitions.ts'
 import type { Kinds } from '../flow/claim.ts'
 import type { ResolvedSubscription } from '../options.ts'
+import type { Outcome } from '../sinks/outcome.ts'
 import type { Listener } from '../telemetry.ts'
-import type { Poller } from './poller.ts'
 import type { Rate } from './rate.ts'
 import type { Turnstile } from './turnstile.ts'
 
@@ -22,6 +22,18 @@ export interface SubscriptionState {
   readonly replay?: { readonly journey: bigint; readonly plan: object } | undefined
 }
 
+/** Waits for a call that its destination took as a task. */
+export interface Waiting {
+  /** Undefined: forgotten, or the worker has no more time. */
+  readonly ended: Promise<Outcome | undefined>
+  forget(): void
+}
+
+/** Asks for the outcomes of tasks (poller.ts). */
+export interface Tasks {
+  wait(handle: string): Waiting
+}
+
 export interface Station {
   readonly db: Database
   readonly subscription: ResolvedSubscription
@@ -37,7 +49,7 @@ export interface Station {
   readonly rate: Rate | undefined
   readonly random: () => number
   /** Where the sink's calls may end later. */
-  readonly poller: Poller | undefined
+  readonly poller: Tasks | undefined
   /** Aborted when the grace of a stop is over. */
   readonly abort: AbortSignal
   listens(type: string, aggregateType: string): boolean

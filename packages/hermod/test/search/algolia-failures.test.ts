@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { idKey } from '../../src/sinks/search/algolia/record.ts'
+import { idKey } from '../../src/sinks/search/algolia/document.ts'
 import { tasksPerPoll } from '../../src/sinks/search/algolia/tasks.ts'
 import { type AlgoliaOptions, type AlgoliaSearch, algolia } from '../../src/sinks/search/algolia.ts'
 import type { Upsert } from '../../src/sinks/search/engine.ts'

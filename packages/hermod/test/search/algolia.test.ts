@@ -3,7 +3,7 @@
 // host), HERMOD_LIVE_ALGOLIA_APP and HERMOD_LIVE_ALGOLIA_KEY are set.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { AlgoliaHttp } from '../../src/sinks/search/algolia/http.ts'
+import { AlgoliaHttp } from '../../src/sinks/search/algolia/api.ts'
 import { AlgoliaSearch, algolia } from '../../src/sinks/search/algolia.ts'
 import { exerciseSearchEngine } from '../../src/testing/index.ts'
 import { AlgoliaDouble } from '../support/algolia/double.ts'

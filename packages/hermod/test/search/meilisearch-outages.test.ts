@@ -71,7 +71,7 @@ const scenes: readonly Scene[] = [
   {
     name: 'never-declared',
     undeclared: true,
-    says: /there is no index documents in Meilisearch.*ensureIndex/,
+    says: /there is no index documents\..*ensureIndex/,
     repair: ({ engine }) => engine.ensureIndex('documents', definition),
   },
   {

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { notify, parseTraceparent, traceHeaders } from '../../src/telemetry.ts'
 
-const step = { numbered: 1, scheduled: 0, durationMs: 2, position: 3n }
+const step = { numbered: 1, durationMs: 2, position: 3n }
 const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
 
 describe('notify', () => {
@@ -24,17 +24,17 @@ describe('notify', () => {
       step: () => {
         throw new Error('x')
       },
-      lag: async () => {
+      warning: async () => {
         throw new Error('y')
       },
       claim: 7,
     }
-    const lag = { subscription: 's', pending: 1, oldestPendingMs: 1 }
+    const warning = { code: 'HMD_STANDBY', message: 'a standby' } as const
     expect(() => notify(undefined, 'step', step)).not.toThrow()
     expect(() => notify({}, 'step', step)).not.toThrow()
     expect(() => notify(bad as never, 'step', step)).not.toThrow()
     expect(() => notify(bad as never, 'claim', {} as never)).not.toThrow()
-    expect(() => notify(bad as never, 'lag', lag)).not.toThrow()
+    expect(() => notify(bad as never, 'warning', warning)).not.toThrow()
     await new Promise((resolve) => setImmediate(resolve))
   })
 })

@@ -1,8 +1,8 @@
-/** Who an API token speaks for at this moment: its scopes, as far as the person's role still goes. */
+/** The principal of an API token: its scopes, limited to what the person's role allows now. */
 import type { Principal, Role } from '../actor.ts'
+import { type Permission, permissionsOf } from '../permissions.ts'
 import type { Platform } from '../platform.ts'
 import { unauthenticated } from './bearer.ts'
-import { type Permission, permissionsOf } from './permissions.ts'
 import { hashOf, isApiToken } from './rules.ts'
 
 interface FoundToken {

@@ -4,12 +4,11 @@
  */
 import { createHash } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import type { Principal } from '../actor.ts'
-import { resolvePerson } from '../people/resolve.ts'
+import type { Principal, Role, VerifiedClaims } from '../actor.ts'
+import { permissionsOf } from '../permissions.ts'
 import type { Platform } from '../platform.ts'
 import { principalOfToken } from './api-token.ts'
 import { bearerOf } from './bearer.ts'
-import { permissionsOf } from './permissions.ts'
 import { recent } from './recent.ts'
 import { higherRole, roleFromClaims } from './roles.ts'
 import { looksLikeApiToken } from './rules.ts'
@@ -17,24 +16,43 @@ import { jwtVerifier, type TrustedIssuer, trusted, type Verified } from './verif
 
 export type Authenticate = (request: FastifyRequest) => Promise<Principal>
 
+interface FoundPerson {
+  readonly personId: string
+  readonly role: Role
+  readonly identity: string
+}
+
+/** Finds the person of a log-in, or makes one. The room `people` does it. */
+export type FindPerson = (platform: Platform, claims: VerifiedClaims) => Promise<FoundPerson>
+
 const keptMs = 3_000
 const keptMax = 10_000
 
 /** `also`: issuers that are no part of the configuration, such as the development sign-in. */
-export function authenticator(platform: Platform, also: readonly TrustedIssuer[] = []): Authenticate {
+export function authenticator(
+  platform: Platform,
+  findPerson: FindPerson,
+  also: readonly TrustedIssuer[] = [],
+): Authenticate {
   const issuers = [...platform.config.issuers.map(trusted), ...also]
   const verify = jwtVerifier(issuers, platform.clock)
   const known = recent<Principal>(platform.clock, keptMs, keptMax)
   return async (request) => {
     const token = bearerOf(request)
     return known.get(createHash('sha256').update(token).digest('base64url'), async () =>
-      looksLikeApiToken(token) ? principalOfToken(platform, token) : principalOfClaims(platform, await verify(token)),
+      looksLikeApiToken(token)
+        ? principalOfToken(platform, token)
+        : principalOfClaims(platform, findPerson, await verify(token)),
     )
   }
 }
 
-async function principalOfClaims(platform: Platform, { issuer, claims }: Verified): Promise<Principal> {
-  const person = await resolvePerson(platform, {
+async function principalOfClaims(
+  platform: Platform,
+  findPerson: FindPerson,
+  { issuer, claims }: Verified,
+): Promise<Principal> {
+  const person = await findPerson(platform, {
     issuer,
     subject: claims.sub,
     ...text('email', claims.email),
@@ -52,7 +70,7 @@ async function principalOfClaims(platform: Platform, { issuer, claims }: Verifie
   }
 }
 
-/** Where the issuer does not tell when the person signed in, the time of the token stands for it. */
+/** If the issuer does not tell the time of the sign-in, the time of the token is used. */
 function signedIn({ auth_time, iat }: Verified['claims']): { signedInAt?: Date } {
   const seconds = typeof auth_time === 'number' ? auth_time : iat
   return seconds === undefined ? {} : { signedInAt: new Date(seconds * 1000) }

@@ -1,4 +1,4 @@
-/** The one bearer token of a request, refused before anybody looks into it when it cannot be one. */
+/** Reads the bearer token of a request. A malformed header is refused before the token is looked at. */
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '../problems.ts'
 

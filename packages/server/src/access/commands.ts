@@ -1,8 +1,8 @@
 /** Making and revoking API tokens; each leaves a row in the audit trail of its person. */
 import type { Actor, Role } from '../actor.ts'
+import { type Permission, permissionsOf } from '../permissions.ts'
 import type { Tx } from '../platform.ts'
 import { notFound, Problem } from '../problems.ts'
-import { type Permission, permissionsOf } from './permissions.ts'
 import { findOne, type TokenRecord } from './queries.ts'
 import { assertScopes, newSecret } from './rules.ts'
 

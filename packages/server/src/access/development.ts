@@ -50,7 +50,7 @@ const issuer: Issuer = {
   roles: { reader: 'reader', editor: 'editor', operator: 'operator', admin: 'admin' },
 }
 
-/** Refuses to exist where others could reach it. */
+/** Refused unless the server listens on loopback only. */
 export async function developmentIssuer(config: Config): Promise<DevelopmentIssuer> {
   assertPrivate(config)
   const { publicKey, privateKey } = await generateKeyPair('ES256')
@@ -121,8 +121,8 @@ export function developmentRoutes(app: FastifyInstance, development: Development
 }
 
 /**
- * The caller is on this machine, means this machine (a name that was bent to 127.0.0.1 says its own
- * name in Host), and is no other site's page.
+ * The caller is on this machine, uses a local name (a foreign name that resolves to 127.0.0.1 shows
+ * in the Host header), and is not a page of another site.
  */
 function assertFromHere({ raw, headers }: FastifyRequest): void {
   const { host = '', origin } = headers

@@ -1,6 +1,7 @@
 /** API tokens as their owners and admins see them: never the secret, never its hash. */
+
+import type { Permission } from '../permissions.ts'
 import type { Asked } from '../platform.ts'
-import type { Permission } from './permissions.ts'
 
 export interface TokenRecord {
   readonly id: string

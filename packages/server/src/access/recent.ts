@@ -16,7 +16,7 @@ interface Kept<T> {
 export function recent<T>(clock: () => Date, keptMs: number, max: number): Recent<T> {
   const kept = new Map<string, Kept<T>>()
 
-  /** Reading moves an entry to the young end. */
+  /** Reading makes an entry the most recent one. */
   const look = (key: string, now: number): Promise<T> | undefined => {
     const found = kept.get(key)
     if (found === undefined) return undefined

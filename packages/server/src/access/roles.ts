@@ -10,7 +10,7 @@ export function higherRole(one: Role, other: Role | undefined): Role {
   return ascending.indexOf(other) > ascending.indexOf(one) ? other : one
 }
 
-/** The highest role the claim maps to; groups without a meaning here are nothing. */
+/** The highest role that the claim maps to; unknown groups are ignored. */
 export function roleFromClaims(
   { roleClaim, roles }: Pick<Issuer, 'roleClaim' | 'roles'>,
   claims: JWTPayload,

@@ -1,12 +1,12 @@
 /** API tokens as text, and what one may hold: pure. */
 import { createHash, randomBytes } from 'node:crypto'
+import { type Permission, permissions } from '../permissions.ts'
 import { invalid, Problem } from '../problems.ts'
-import { type Permission, permissions } from './permissions.ts'
 
 /** `hmd_<prefix>_<secret>`: the prefix is what people recognise, the secret has 256 bits. */
 const shape = /^hmd_([a-z0-9]{8})_([\w-]{43})$/
 
-/** What no token may do, whoever made it: give out further tokens. */
+/** What no token may do: create further tokens. */
 const neverScoped: readonly Permission[] = ['token:own', 'token:admin']
 export const scopable = permissions.filter((permission) => !neverScoped.includes(permission))
 

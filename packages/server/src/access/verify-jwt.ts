@@ -73,7 +73,7 @@ function claimsOf(payload: JWTPayload, typ: unknown): Verified['claims'] {
   return { ...payload, sub, exp: exp as number }
 }
 
-/** What a caller can repair is told; which check of the signature failed is nobody's business. */
+/** Tells the caller what they can fix, but not which check of the signature failed. */
 function refusal(error: unknown, { name }: Issuer): Problem {
   if (error instanceof Problem) return error
   if (error instanceof errors.JWTExpired) return unauthenticated('The token has expired.', error)
@@ -89,7 +89,7 @@ function refusal(error: unknown, { name }: Issuer): Problem {
   return unauthenticated('The token is not valid.', error)
 }
 
-/** The issuer did not answer, or not with a key set: no fault of the token. */
+/** The issuer did not answer with a key set: this is not the token's fault. */
 function isOurs(error: unknown): boolean {
   if (!(error instanceof errors.JOSEError)) return true
   return ['ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID', 'ERR_JOSE_GENERIC'].includes(error.code)

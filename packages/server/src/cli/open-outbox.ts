@@ -15,7 +15,7 @@ export async function openPlatformOutbox(context: Context, purpose: Purpose = 'w
   try {
     await assertServerMigrated(platform.pool)
     await installReactions(platform)
-    // Where workers write the files, edits of files are looked for.
+    // The worker that writes the files also watches them for edits.
     const watching = purpose === 'work' ? watchWorkspace(platform) : undefined
     const close = async () => {
       await watching?.stop()

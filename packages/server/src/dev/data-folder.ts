@@ -1,6 +1,6 @@
 /**
  * What `npm start` keeps, in one folder: the database, the files of documents, the secret, the header
- * for curl. A first start that was cut off leaves nothing worth keeping, and is begun again.
+ * for curl. A first start that was interrupted is started again from nothing.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -17,7 +17,7 @@ const ours = ['ready', 'postgres', 'documents', 'secret', 'header', 'demo.json',
 
 export interface DataFolder {
   readonly path: string
-  /** A new one: nothing was kept. */
+  /** True for a new folder. */
   readonly fresh: boolean
   readonly postgres: Postgres
   readonly documents: string
@@ -46,7 +46,7 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
     ...(port !== undefined && { port }),
     ...(!ephemeral && { dataDir: database }),
   })
-  // Its real place: where root's folder is closed to the account that runs it, it is elsewhere.
+  // Its real place: if the account that runs PostgreSQL cannot reach root's folder, it is elsewhere.
   await writeFile(ready, postgres.dataDir)
   return {
     path,
@@ -64,7 +64,7 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
   }
 }
 
-/** A server that may still run in there is taken over first, so that it ends. */
+/** A server that still runs in there is stopped first. */
 async function deleteAll(path: string, database: string): Promise<void> {
   if (existsSync(join(database, 'postmaster.pid'))) {
     const old = await startPostgres({ dataDir: database }).catch(() => undefined)

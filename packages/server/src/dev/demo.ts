@@ -23,7 +23,7 @@ export interface Demo {
 
 export async function openDemo({ url, platform }: RunningServer, data: DataFolder, wanted: boolean): Promise<Demo> {
   const client = demoClient(url)
-  // Whoever uses curl is Ada.
+  // The curl examples act as Ada.
   const header = `Authorization: Bearer ${await client.token('ada')}\n`
   await writeFile(data.headerFile, header, { mode: 0o600 })
   if (!wanted) return { client, documents: [] }
@@ -40,7 +40,7 @@ export async function openDemo({ url, platform }: RunningServer, data: DataFolde
 
 type People = ReadonlyMap<string, string>
 
-/** Whoever asks for the first time becomes a person; then their ids are known. */
+/** A person is created at the first request; after that the ids are known. */
 async function meet(client: DemoClient, pool: RunningServer['platform']['pool']): Promise<People> {
   await Promise.all(demoNames.map((name) => client.ask(name, 'GET', '/health')))
   const { rows } = await pool.query<{ id: string; name: string }>(

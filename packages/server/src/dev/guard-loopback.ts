@@ -1,4 +1,4 @@
-/** A page of another site must not reach the demo sign-in by a name that it points at loopback. */
+/** A page of another site must not reach the demo sign-in through a host name that resolves to loopback. */
 import type { FastifyInstance } from 'fastify'
 import { Problem } from '../problems.ts'
 

@@ -61,13 +61,13 @@ function portNote({ port }: DevOptions, url: string): string {
 
 function dataText({ data }: Dev, { ephemeral }: DevOptions, env: Env): string {
   if (ephemeral) return `${data.path} (will be deleted on exit)`
-  // Where root's folder is closed to the account that runs PostgreSQL, the database is elsewhere.
+  // If the account that runs PostgreSQL cannot reach root's folder, the database is elsewhere.
   const inside = data.postgres.dataDir.startsWith(data.path)
   const more = inside ? '' : ` and ${data.postgres.dataDir}`
   return `${pathFrom(data.path, env)}${more} (kept; start over with: npm start -- --reset)`
 }
 
-/** As the person in front of the terminal would write it; npm changes the folder, and says from where. */
+/** Relative to the folder where the user is; npm changes the folder and tells the original one. */
 function pathFrom(path: string, env: Env): string {
   const short = relative(env.INIT_CWD ?? process.cwd(), path)
   return short === '' || short.startsWith('..') ? path : `./${short}`

@@ -1,4 +1,4 @@
-/** How `npm start` may be told to start. */
+/** The options of `npm start`. */
 import { type CommandOption, type Context, flagOf, textOf, usage } from 'hermod/cli'
 
 export interface DevOptions {

@@ -1,4 +1,4 @@
-/** The last so many things, numbered as they came. */
+/** Keeps the last items, numbered in the order they came. */
 export interface Ring<T> {
   add(make: (id: number) => T): T
   /** Newest first. */

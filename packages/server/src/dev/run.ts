@@ -89,7 +89,7 @@ async function openServer(config: Config, mail: MailCatcher): Promise<RunningSer
   })
 }
 
-/** Nothing of it can be changed from outside: it must stay on loopback. */
+/** Not configurable from outside: it must stay on loopback. */
 function configOf(data: DataFolder, port: number, logLevel: Config['logLevel']): Config {
   const url = data.postgres.url()
   return Object.freeze({

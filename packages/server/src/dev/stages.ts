@@ -1,6 +1,6 @@
 /**
- * Starts things one after the other and closes them in the opposite order. Told to close while it is
- * still starting, it lets the stage under way end and begins no other.
+ * Starts stages one after the other and closes them in the opposite order. If it is told to close while
+ * starting, it finishes the current stage and starts no other.
  */
 export class Stages {
   readonly #tell: (says: string) => void
@@ -40,7 +40,7 @@ export class Stages {
     await this.#current
     const failed: unknown[] = []
     for (const closer of this.#closers.reverse()) {
-      // One that cannot close must not keep the others open.
+      // If one stage fails to close, the others are closed anyway.
       await closer().catch((error: unknown) => failed.push(error))
     }
     if (failed.length > 0) throw failed[0]

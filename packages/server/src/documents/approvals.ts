@@ -1,9 +1,9 @@
 /** Decisions about documents: approve, change a decision, request changes. */
 import type { Actor } from '../actor.ts'
 import type { DocumentCommand } from '../events.ts'
-import { assertVersion } from '../http/version-tags.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { Problem } from '../problems.ts'
+import { assertVersion } from '../version-tags.ts'
 import type { Decision, Document } from './document.ts'
 import { openTarget, type Target } from './open.ts'
 import * as rules from './rules.ts'

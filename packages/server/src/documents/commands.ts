@@ -1,9 +1,9 @@
 /** What can be done to documents: each command locks, reads, decides, writes, records and tells in one transaction. */
 import type { Actor } from '../actor.ts'
 import type { WorkspaceProvider } from '../config.ts'
-import { assertVersion } from '../http/version-tags.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { invalid, Problem } from '../problems.ts'
+import { assertVersion } from '../version-tags.ts'
 import { giveNumbers, hashOf, insertDocuments, type NewDocument } from './create.ts'
 import type { Document, DocumentFields, Status } from './document.ts'
 import { commandFor } from './edit.ts'
@@ -32,7 +32,7 @@ export async function createDraft(platform: Platform, tx: Tx, actor: Actor, crea
   return one(await insertDocuments(platform, tx, actor, [wanted]))
 }
 
-/** Without a draft; what was decided elsewhere is taken over only from those who may import. */
+/** Creates a published document directly. Only people who may import can bring decisions from elsewhere. */
 export async function createDocument(platform: Platform, tx: Tx, actor: Actor, creation: Creation): Promise<Document> {
   const { status = 'In-Review' } = creation
   if (status !== 'In-Review' && !actor.permissions.has('import:write')) {

@@ -1,6 +1,6 @@
 /**
  * New documents, one or many in one go: four statements however many there are. Numbers of a
- * product are given under the lock of its row, so they are dense and single; who rolls back gives
+ * product are given under the lock of its row, so they are dense and unique; a rollback gives
  * them back.
  */
 import { createHash, randomUUID } from 'node:crypto'
@@ -17,7 +17,7 @@ import { placed } from './write.ts'
 export interface NewDocument extends DocumentFields, NamedPeople {
   readonly status: Status
   readonly workspaceProvider: WorkspaceProvider
-  /** The server's own for local documents: their id. */
+  /** For local documents this is the document's id. */
   readonly providerFileId?: string
   /** When it began elsewhere; now when left out. */
   readonly createdAt?: Date

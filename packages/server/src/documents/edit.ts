@@ -1,9 +1,9 @@
-/** Changes of what is written: merged or replaced, with what that does to the review. */
+/** Edits of a document: merged or replaced, and what that means for the review. */
 import type { Actor } from '../actor.ts'
 import type { DocumentCommand } from '../events.ts'
-import { assertVersion } from '../http/version-tags.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { Problem } from '../problems.ts'
+import { assertVersion } from '../version-tags.ts'
 import { fieldChanges } from './changes.ts'
 import { hashOf } from './create.ts'
 import {
@@ -116,7 +116,7 @@ function assertAllowed(before: Document, after: Document, actor: Actor, { status
   }
 }
 
-/** One change, one word: what weighs most names it, the row of the audit trail lists it all. */
+/** A change is named after its most important part; the row of the audit trail lists all of it. */
 export function commandFor(before: Document, after: Document): DocumentCommand {
   const draft = isDraft(before)
   if (before.contentHash !== after.contentHash) {

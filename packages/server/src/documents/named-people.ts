@@ -1,4 +1,4 @@
-/** From ids in a request to people who exist: whoever is named on a document is there to be named. */
+/** Checks that the people named in a request exist. */
 import type { Tx } from '../platform.ts'
 import { type FieldProblem, Problem } from '../problems.ts'
 import type { DocumentPeople, PersonRef } from './document.ts'
@@ -13,7 +13,7 @@ const roles = ['owners', 'contributors', 'approvers'] as const
 
 export type Known = ReadonlyMap<string, PersonRef>
 
-/** Shared locks: nobody is merged away between this look and the commit. */
+/** Shared locks: nobody can be merged away before the commit. */
 export const KNOWN = `select p.id::text, p.display_name as "displayName" from hermod.person p
   where p.id = any ($1::bigint[]) and p.deleted_at is null for share`
 

@@ -1,4 +1,4 @@
-/** Opens a document for a change: its row is locked first, so that nothing decided on is stale. */
+/** Opens a document for a change: its row is locked first, so that decisions use current data. */
 import type { Actor } from '../actor.ts'
 import type { Tx } from '../platform.ts'
 import { Problem } from '../problems.ts'

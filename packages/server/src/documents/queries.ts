@@ -1,6 +1,6 @@
 /** Reads of documents: one, lists, and what the search indexes are filled from. */
 import type { WorkspaceProvider } from '../config.ts'
-import type { Place } from '../http/paging.ts'
+import type { Place } from '../place.ts'
 import type { Asked } from '../platform.ts'
 import type { Document, Status } from './document.ts'
 import { type DocumentRow, documentOf, withoutContent } from './rows.ts'

@@ -1,5 +1,6 @@
 /** What every change of a document leaves behind: an event, and the row of the audit trail that names it. */
 import type { Actor } from '../actor.ts'
+import { headersOf } from '../event-headers.ts'
 import { consequences, type DocumentCommand } from '../events.ts'
 import { emit, type Platform, type Tx } from '../platform.ts'
 import { fieldChanges } from './changes.ts'
@@ -35,18 +36,6 @@ export function eventOf(actor: Actor, change: Change) {
     ...(payload !== undefined && { payload }),
     headers: headersOf(actor, document, change.logId),
   }
-}
-
-export function headersOf(
-  { personId, identity, endpoint, traceparent }: Actor,
-  { workspaceProvider }: Pick<Document, 'workspaceProvider'>,
-  logId?: string,
-): Record<string, string> {
-  const headers: Record<string, string> = { identity, endpoint, provider: workspaceProvider }
-  if (personId !== null) headers.actor = personId
-  if (logId !== undefined) headers.log = logId
-  if (traceparent !== undefined) headers.traceparent = traceparent
-  return headers
 }
 
 /** The event's id, or undefined where the outbox is turned off. */

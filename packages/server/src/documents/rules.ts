@@ -32,7 +32,7 @@ export function maySee(document: Document, { personId }: Who): boolean {
   return !isDraft(document) || (personId !== null && insidersOf(document).includes(personId))
 }
 
-/** Not yours to see is the same as not there. */
+/** A document you may not see is reported as not found. */
 export function assertSees(document: Document | undefined, who: Who): asserts document is Document {
   if (document === undefined || !maySee(document, who)) throw notFound('document with this id')
 }
@@ -85,9 +85,9 @@ export function publish(document: Document): Review {
 }
 
 /**
- * What an edit does to the review: other content was approved by nobody, so every decision is
- * forgotten; somebody who approves no more takes their decision along, and whoever is new has to
- * be asked. Nothing becomes Approved by editing.
+ * What an edit does to the review: nobody has approved the new content, so every decision is
+ * removed. The decision of a removed approver is removed too, and a new approver has to
+ * decide. An edit never makes a document Approved.
  */
 export function reviewAfterEdit(before: Document, after: Document): Review {
   if (before.contentHash !== after.contentHash) {
@@ -146,7 +146,7 @@ export function changeDecision(
   return decided(document, decision, { ...verdict, comment })
 }
 
-/** The own document comes first: an owner is told so, listed or not. */
+/** Ownership is checked first: an owner is told that they cannot approve, listed or not. */
 function assertMayDecide(document: Document, personId: string): void {
   if (document.owners.some(({ id }) => id === personId)) {
     throw new Problem('HMD_OWN_DOCUMENT', 'Nobody decides about their own document.')

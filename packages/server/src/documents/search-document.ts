@@ -1,44 +1,12 @@
 /**
- * A document as search engines get it, and what each of its fields is for. It is the payload of
- * every event; the indexes `documents` and `drafts` share one declaration.
+ * A document as search engines get it. It is the payload of every event. `search-definition.ts` says what
+ * each of its fields is for.
  */
-import type { IndexDefinition } from 'hermod/sinks/search'
+import type { SearchField } from '../search-definition.ts'
 import { type Document, docKeyOf, insidersOf } from './document.ts'
 
 /** Events above this carry no payload: the row is read when they are delivered. */
 export const payloadBytesMax = 200_000
-
-export const searchDefinition = {
-  language: 'english',
-  fields: {
-    title: { kind: 'text', weight: 4 },
-    docKey: { kind: 'identifier' },
-    tags: { kind: 'keyword', facet: true, searchable: 3 },
-    summary: { kind: 'text', weight: 2 },
-    ownerNames: { kind: 'text', weight: 2 },
-    content: { kind: 'text', weight: 1, displayed: false },
-    status: { kind: 'keyword', facet: true },
-    docType: { kind: 'keyword', facet: true },
-    product: { kind: 'keyword', facet: true },
-    workspaceProvider: { kind: 'keyword', facet: true },
-    providerFileId: { kind: 'keyword' },
-    owners: { kind: 'keyword', facet: true },
-    contributors: { kind: 'keyword' },
-    approvers: { kind: 'keyword' },
-    // Who may find a draft.
-    people: { kind: 'keyword', displayed: false },
-    createdBy: { kind: 'keyword' },
-    lastModifiedBy: { kind: 'keyword' },
-    version: { kind: 'keyword' },
-    docNumber: { kind: 'number' },
-    createdAt: { kind: 'date' },
-    modifiedAt: { kind: 'date' },
-    publishedAt: { kind: 'date' },
-    customFields: { kind: 'stored' },
-  },
-} as const satisfies IndexDefinition
-
-export type SearchField = keyof typeof searchDefinition.fields
 
 /** Fields without a value are left out. */
 export type SearchDocument = Readonly<Partial<Record<SearchField, unknown>>> & {

@@ -6,7 +6,7 @@ import type { EventState, EventStory, SubscriptionStats } from 'hermod'
 import type { StoredDocument } from 'hermod/sinks/search'
 import { consequences, type DocumentCommand, effectOn, type IndexName, indexNames } from '../events.ts'
 import type { Platform } from '../platform.ts'
-import type { LogEntry } from './audit-queries.ts'
+import type { LogEntry } from './audit/queries.ts'
 
 /** One index, compared with what this change wants of it. */
 export interface IndexState {
@@ -67,7 +67,7 @@ async function look({ search }: Platform, index: IndexName, id: string): Promise
   }
 }
 
-/** A change that does not touch an index wants the document out of it: a draft is in one only. */
+/** If a change does not concern an index, the document should not be in it: it is in one index only. */
 function wantedIn(index: IndexName, { command }: LogEntry): 'present' | 'absent' {
   const { event } = consequences[command as DocumentCommand]
   return effectOn(index, event) === 'index' ? 'present' : 'absent'
@@ -112,7 +112,7 @@ function explained(
   return { ...state, why: whyNot(state.index, entry, story, stats) }
 }
 
-/** In the engine's words: what this event waits for on its way to this index. */
+/** What this event waits for on its way to this index, in the words of the outbox. */
 function whyNot(
   index: IndexName,
   { eventId }: LogEntry,

@@ -13,7 +13,7 @@ const UPDATE = `with changed as (
 
 const DELETE = `with gone as (delete from hermod.document where id = $1) ${insertLog('$2')}`
 
-/** Disjoint by construction: what goes and what stays or comes are never the same row. */
+/** Deleted rows and kept or new rows are never the same. */
 const PEOPLE = `with given as (
     select * from unnest($2::text[], $3::bigint[], $4::integer[]) as g (relation, person_id, place)),
   gone as (
@@ -59,7 +59,7 @@ function columnsOf(before: Document, after: Document): unknown[] {
   const { content, contentHash, tags, customFields, lastModifiedBy } = after
   return [
     ...[id, version, status, docType, product, docNumber, title, summary],
-    // What stays is not sent again.
+    // Unchanged rows are not sent again.
     ...[contentHash === before.contentHash ? null : content, contentHash],
     ...[tags, JSON.stringify(customFields), lastModifiedBy?.id ?? null],
     ...[after.modifiedAt, after.publishedAt],

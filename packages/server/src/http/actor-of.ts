@@ -11,7 +11,7 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /** What a caller needs; `public` = nothing at all. */
-    permission?: import('../access/permissions.ts').Permission | 'public'
+    permission?: import('../permissions.ts').Permission | 'public'
   }
 }
 
@@ -29,7 +29,7 @@ export function actorOf(request: FastifyRequest): Actor {
   }
 }
 
-/** `/documents/:id` as the world writes it: `/documents/{id}`. */
+/** `/documents/:id` as OpenAPI writes it: `/documents/{id}`. */
 function templateOf(url: string): string {
   return url.replace(/:(\w+)/g, '{$1}')
 }

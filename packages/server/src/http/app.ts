@@ -8,9 +8,11 @@ import { authenticator } from '../access/authenticate.ts'
 import { type DevelopmentIssuer, developmentIssuer, developmentRoutes } from '../access/development.ts'
 import { tokenRoutes } from '../access/routes.ts'
 import { documentRoutes } from '../documents/routes.ts'
+import { resolvePerson } from '../people/resolve.ts'
 import { peopleRoutes } from '../people/routes.ts'
 import type { Platform } from '../platform.ts'
 import { searchRoutes } from '../search/routes.ts'
+import { validatorCompiler } from '../validate.ts'
 import { guard } from './guard.ts'
 import { healthRoutes } from './health.ts'
 import { readJson } from './json-body.ts'
@@ -23,14 +25,13 @@ import { logRequests } from './request-log.ts'
 import { problemSchema } from './responses.ts'
 import { secureHeaders } from './security-headers.ts'
 import { statusRoutes } from './status.ts'
-import { validatorCompiler } from './validate.ts'
 
 export type App = FastifyInstance
 
 export interface AppOptions {
   /** How long a body may take to arrive. */
   readonly bodyMs?: number
-  /** A process whose event loop is later than this turns callers away. */
+  /** With a longer event-loop delay, the process answers 503. */
   readonly loopDelayMaxMs?: number
 }
 
@@ -53,7 +54,7 @@ export async function buildApp(platform: Platform, options: AppOptions = {}): Pr
   logRequests(app)
   await secureHeaders(app)
   await shedLoad(app, options.loopDelayMaxMs ?? 1_000)
-  await guard(app, platform, authenticator(platform, development ? [development] : []))
+  await guard(app, platform, authenticator(platform, resolvePerson, development ? [development] : []))
   limitSlowBodies(app, options.bodyMs ?? 30_000)
   await serveOpenApi(app)
   rooms(app, platform, development)
@@ -78,7 +79,7 @@ function frameOf({ config, log }: Platform): App {
   }).withTypeProvider<TypeBoxTypeProvider>()
 }
 
-/** A caller's own id is kept when it is harmless, so that two logs can be laid side by side. */
+/** A caller's own request id is kept if it is harmless, so that both logs can be compared. */
 function requestId(given: unknown): string {
   if (typeof given === 'string' && /^[\w.-]{1,64}$/.test(given)) return given
   return crypto.randomUUID()

@@ -42,7 +42,7 @@ export function send(reply: FastifyReply, answer: Answer): FastifyReply {
   return body === undefined ? reply.send() : reply.send(body)
 }
 
-/** The header is a quoted string by its draft; a bare word is understood too. */
+/** The draft of the header asks for a quoted string; a bare word is accepted too. */
 export function keyOf(request: FastifyRequest, needed: boolean): string | undefined {
   const given = request.headers['idempotency-key']
   if (given === undefined) {

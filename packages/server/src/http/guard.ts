@@ -1,5 +1,5 @@
 /**
- * Who is asking, how often they may ask, and whether this route is theirs to ask: in this order, and
+ * Checks who is asking, how often they ask, and whether they may use this route: in this order, and
  * before a byte of the body is read.
  */
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
@@ -24,7 +24,7 @@ export async function guard(app: FastifyInstance, { config }: Platform, authenti
     if (!isPublic(request)) assertPermission(request)
   })
 
-  // Guessing is counted per address; a good token is never held up by somebody else's bad ones.
+  // Failed tokens are counted per address, so a valid token is not affected by others' failures.
   const failures = app.createRateLimit({
     max: config.limits.perMinute,
     timeWindow: 60_000,

@@ -6,7 +6,7 @@ import { assertServerMigrated } from '../migrate.ts'
 import type { Platform } from '../platform.ts'
 import { Problem } from '../problems.ts'
 
-/** An orchestrator asks again anyway; one that waits longer calls it dead. */
+/** Answers within this time: an orchestrator asks again anyway. */
 const readyMs = 2_000
 
 export function healthRoutes(app: FastifyInstance, platform: Platform): void {
@@ -39,7 +39,7 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   return Promise.race([work, late]).finally(() => clearTimeout(timer))
 }
 
-/** Anybody may ask, so only our own words are told: a driver's message names hosts and users. */
+/** The route is public, so it never shows a driver's message, which may name hosts and users. */
 function notReady(error: unknown): Problem {
   const why = error instanceof HermodError ? error.message : 'the database does not answer'
   return new Problem('HMD_UNAVAILABLE', `Not ready: ${why}.`, {

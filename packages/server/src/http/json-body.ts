@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import { Problem } from '../problems.ts'
 
 const depthMax = 64
-/** Imports are read as streams; nothing else comes near. */
+/** Imports are read as streams; no other body is that large. */
 const valuesMax = 20_000
 
 export function readJson(app: FastifyInstance): void {

@@ -1,6 +1,6 @@
 /**
- * How often, how long, how much. Requests are counted per principal and process; costly doors have
- * a bucket of their own, and a drowning process turns callers away before it sinks.
+ * Limits on requests: rate, time and size. Requests are counted per principal and process; costly routes
+ * have a bucket of their own, and an overloaded process answers 503 early.
  */
 import rateLimit from '@fastify/rate-limit'
 import underPressure from '@fastify/under-pressure'
@@ -17,13 +17,13 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Counted on its own, more tightly. */
     bucket?: Bucket
-    /** A body that is read as it comes and may take its time. */
+    /** A body that is read as a stream and may take long. */
     slowBody?: boolean
   }
 }
 
 const windowMs = 60_000
-/** What compiling every schema at the start cost says nothing about load. */
+/** Ignores the event-loop delay of the start, which comes from compiling the schemas. */
 const settleMs = 3_000
 
 /** After authentication, before the body is read. */
@@ -79,7 +79,7 @@ export async function shedLoad(app: FastifyInstance, loopDelayMaxMs: number): Pr
   })
 }
 
-/** Whoever sends a body one byte at a time is answered and hung up on. */
+/** A client that sends its body too slowly gets an answer, and the connection is closed. */
 export function limitSlowBodies(app: FastifyInstance, bodyMs: number): void {
   app.addHook('preParsing', async (request, reply, payload) => {
     if (request.routeOptions.config.slowBody) return payload

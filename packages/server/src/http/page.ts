@@ -18,7 +18,7 @@ export function pageRoutes(app: FastifyInstance): void {
   for (const name of parts) serveFile(app, `/${name}`, name)
 }
 
-/** Asked for again each time, answered with 304 while it is the same. */
+/** The browser asks each time and gets 304 while nothing changed. */
 export function serveFile(app: FastifyInstance, url: string, name: string): void {
   const body = readFileSync(new URL(name, folder))
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`

@@ -4,6 +4,7 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { Type } from 'typebox'
+import type { Place } from '../place.ts'
 import { Problem } from '../problems.ts'
 
 export const pageQuery = {
@@ -16,9 +17,6 @@ export interface Page<T> {
   readonly nextCursor: string | null
   readonly hasMore: boolean
 }
-
-/** Where a page ended: the values of the sort key of its last row. */
-export type Place = readonly (string | null)[]
 
 /**
  * A page of `limit` rows from limit + 1 rows read. `filter` is what the list was narrowed by; a

@@ -6,12 +6,12 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { HermodError } from 'hermod'
 import { failureOf } from '../log-fields.ts'
 import { type FieldProblem, Problem, type ProblemCode } from '../problems.ts'
-import { fieldProblems } from './validate.ts'
+import { fieldProblems } from '../validate.ts'
 
 /** Served by problem-page.ts. */
 const page = '/docs/problems'
 
-/** A body with a thousand mistakes is told about the first ones. */
+/** Most field problems in one answer. */
 const errorsMax = 50
 
 export function answerProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -45,7 +45,7 @@ const ofParser: Readonly<Record<string, [ProblemCode, string]>> = {
   HPE_HEADER_OVERFLOW: ['HMD_HEADERS_TOO_LARGE', 'Headers may have 16,384 bytes together.'],
 }
 
-/** What is no HTTP request never becomes one: it is answered on the socket, then hung up on. */
+/** A malformed HTTP request is answered on the raw socket, which is then closed. */
 export function answerClientError(error: { readonly code?: string }, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   const [code, detail] = ofParser[error.code ?? ''] ?? ['HMD_REQUEST_INVALID', 'This is not a valid HTTP request.']
@@ -57,7 +57,7 @@ export function answerClientError(error: { readonly code?: string }, socket: Soc
   )
 }
 
-/** Codes of Fastify and its plugins that are the caller's doing. */
+/** Codes of Fastify and its plugins that are errors of the caller. */
 const ofFramework: Readonly<Record<string, ProblemCode>> = {
   FST_ERR_CTP_INVALID_JSON_BODY: 'HMD_JSON_INVALID',
   FST_ERR_CTP_EMPTY_JSON_BODY: 'HMD_JSON_INVALID',

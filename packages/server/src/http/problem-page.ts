@@ -1,4 +1,4 @@
-/** Where the `type` of every problem leads: one page, made of the catalogue. */
+/** The page behind the `type` of every problem, made from the catalogue. */
 import type { FastifyInstance } from 'fastify'
 import { type ProblemCode, problemCatalogue } from '../problems.ts'
 import { problemAdvice } from './problem-advice.ts'

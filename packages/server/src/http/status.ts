@@ -44,7 +44,7 @@ const health = Type.Object(
   { description: 'One sentence, and the subscriptions behind it' },
 )
 
-/** Many may look at once; the database is asked once a second. */
+/** The answer is shared: the database is asked at most once a second. */
 const keptMs = 1_000
 
 export function statusRoutes(app: FastifyInstance, platform: Platform): void {
@@ -102,7 +102,7 @@ function needsSomebody({ health, dead, unknown }: SubscriptionStats): boolean {
   return !calm || (dead ?? 0) > 0 || (unknown ?? 0) > 0
 }
 
-/** The worst first; people read one sentence. */
+/** The worst state first: people read one sentence. */
 export function sentenceOf(
   { subscriptions, workers }: Pick<Stats, 'subscriptions' | 'workers'>,
   open: readonly SubscriptionStats[],

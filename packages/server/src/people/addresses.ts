@@ -2,10 +2,11 @@
  * The address that comes with a log-in: added, adopted, followed when its issuer carries another one,
  * and never taken from anybody.
  */
+import type { VerifiedClaims } from '../actor.ts'
 import type { Platform, Tx } from '../platform.ts'
 import type { KnownLogin } from './known-login.ts'
 import { audit, type Recorder, record } from './record.ts'
-import { addressOf, folded, identityText, isTrustedFor, type VerifiedClaims } from './rules.ts'
+import { addressOf, folded, identityText, isTrustedFor } from './rules.ts'
 import { makePrimary, touch } from './write.ts'
 
 /** The address of this log-in follows what its issuer says now. */
@@ -68,8 +69,8 @@ export async function addAddress(tx: Tx, given: NewAddress): Promise<boolean> {
 }
 
 /**
- * Two accounts of one issuer carry the same verified address: it was given on, or is shared. The
- * first keeps it, but from now on it proves nothing, so nobody is linked by it.
+ * Two accounts of one issuer have the same verified address: it was reassigned or is shared. The
+ * first account keeps it, but from now on nobody is linked by it.
  */
 async function contest(tx: Tx, { personId, claims, by }: NewAddress, address: string) {
   const { rows } = await tx.query<{ person_id: string }>(

@@ -3,12 +3,12 @@
  * primary identity. Each locks the person, decides, writes, and leaves an audit row and an event.
  */
 import type { Actor, Role } from '../actor.ts'
-import { refreshDocuments } from '../documents/refresh.ts'
-import { assertVersion } from '../http/version-tags.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { notFound, Problem } from '../problems.ts'
+import { assertVersion } from '../version-tags.ts'
 import { type Identity, identitiesOf } from './queries.ts'
 import { record } from './record.ts'
+import { refreshDocuments } from './references/refresh.ts'
 import { assertIdentity, assertName, assertRecent, assertUnlinkable, type NewIdentity } from './rules.ts'
 import { lockLiving, makePrimary, touch } from './write.ts'
 

@@ -1,11 +1,11 @@
 /**
- * The other half of the import: who last changed a document, where nobody knows it, is whoever owns
- * it; a document without a workspace provider comes from the one that legacy had.
+ * The second half of the import: if the last modifier of a document is unknown, it is the owner;
+ * a document without a workspace provider gets the provider of the legacy system.
  */
 import type { Actor } from '../actor.ts'
-import { refreshDocuments } from '../documents/refresh.ts'
 import { type Asked, type Platform, transaction } from '../platform.ts'
 import { findTable, type LegacyTable } from './legacy-table.ts'
+import { refreshDocuments } from './references/refresh.ts'
 
 export interface ImportedDocuments {
   /** Rows of the legacy table whose last modifier was set. */

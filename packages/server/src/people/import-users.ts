@@ -108,7 +108,7 @@ interface Batching {
   readonly planned: Map<string, string>
 }
 
-/** Someone may log in with one of the addresses at this moment: then the batch is judged again. */
+/** If somebody logs in with one of the addresses at the same time, the batch is checked again. */
 async function importBatch(
   platform: Platform,
   actor: Actor,

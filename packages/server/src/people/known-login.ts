@@ -1,7 +1,7 @@
 /** What the database knows about a log-in, in one row, and whether a token changes any of it. */
-import type { Role } from '../actor.ts'
+import type { Role, VerifiedClaims } from '../actor.ts'
 import type { Asked } from '../platform.ts'
-import { addressOf, folded, type VerifiedClaims } from './rules.ts'
+import { addressOf, folded } from './rules.ts'
 
 /** What the database knows about a log-in. */
 export interface KnownLogin {
@@ -11,7 +11,7 @@ export interface KnownLogin {
   readonly deleted: boolean
   /** The address this log-in is known by. */
   readonly email: string | null
-  /** Whoever has the address the token carries now, at this issuer. */
+  /** The person who has the token's current address at this issuer. */
   readonly holder: string | null
   readonly holderSubject: string | null
   readonly holderVerified: boolean

@@ -1,4 +1,4 @@
-/** Routes that make two people one, and two again. Both ask for a recent sign-in. */
+/** Routes that merge and unmerge people. Both need a recent sign-in. */
 import type { FastifyInstance } from 'fastify'
 import type { Static } from 'typebox'
 import { actorOf } from '../http/actor-of.ts'

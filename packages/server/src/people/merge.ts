@@ -1,13 +1,13 @@
 /**
- * Two people who are one. One transaction moves every live reference and keeps a pre-image of each,
- * so that it can be undone; history keeps the ids of its time and is followed when it is read.
+ * Merges two people. One transaction moves every live reference and keeps a pre-image of each,
+ * so that it can be undone. History keeps its ids; merges are followed when it is read.
  */
 import type { Actor } from '../actor.ts'
-import { refreshDocuments } from '../documents/refresh.ts'
 import type { Asked, Platform, Tx } from '../platform.ts'
 import { notFound, Problem } from '../problems.ts'
 import { findPerson, type Person } from './queries.ts'
 import { audit, record } from './record.ts'
+import { refreshDocuments } from './references/refresh.ts'
 import { type Pair, references } from './references.ts'
 import { assertRecent } from './rules.ts'
 import { lockLiving, touch } from './write.ts'
@@ -100,8 +100,8 @@ async function keepMerge(
 }
 
 /**
- * Puts back what still is as the merge left it. The last merge of a person is undone first: only then
- * is every pre-image the one that the merge before it left.
+ * Puts back what was not changed since the merge. The last merge of a person must be undone first: only then
+ * does every pre-image match.
  */
 export async function undoMerge(
   platform: Platform,

@@ -1,6 +1,6 @@
 /** Reads of people: one (merged ones are followed), lists, identities, merges, the audit trail. */
 import type { Role } from '../actor.ts'
-import type { Place } from '../http/paging.ts'
+import type { Place } from '../place.ts'
 import type { Asked } from '../platform.ts'
 import { folded, type IdentityType } from './rules.ts'
 
@@ -26,7 +26,7 @@ export interface Identity {
 const PERSON = `p.id, p.display_name as "displayName", p.role, p.version,
   p.created_at as "createdAt", p.updated_at as "updatedAt"`
 
-/** Whoever this id means today: a merged person is followed to the end. Undefined = nobody. */
+/** The person behind this id today: merges are followed. Undefined = nobody. */
 export async function findPerson(db: Asked, id: string): Promise<Person | undefined> {
   const { rows } = await db.query<Person>(
     `select ${PERSON} from hermod.person p
@@ -49,7 +49,7 @@ export interface ListedPerson extends Person {
   readonly sort: string
 }
 
-/** Whoever's name or address begins like this, each by its own index. */
+/** People whose name or address begins with this text; each uses its own index. */
 const FOUND = `join (
     select n.id from hermod.person n
      where n.deleted_at is null and lower(n.display_name) collate "C" like lower($4::text) || '%'

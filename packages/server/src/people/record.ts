@@ -2,7 +2,7 @@
 import type { Actor } from '../actor.ts'
 import { emit, type Platform, type Tx } from '../platform.ts'
 
-/** As much of an actor as is kept; a log-in is its own. */
+/** The part of an actor that is recorded; a log-in acts for itself. */
 export type Recorder = Pick<Actor, 'personId' | 'identity' | 'endpoint'> &
   Partial<Pick<Actor, 'requestId' | 'traceparent'>>
 
@@ -36,7 +36,7 @@ export function headersOf(by: Recorder): Record<string, string> {
   }
 }
 
-/** Only the row: for what is worth knowing and changes nothing. */
+/** Only the audit row, without an event: for facts that change nothing. */
 export async function audit(
   tx: Tx,
   { personId: actorId, identity, endpoint, requestId }: Recorder,

@@ -2,27 +2,12 @@
  * Everything in the database that refers to a person, and what a merge does to it. A test reads the
  * catalogue and fails for a column that is not in this list.
  */
-import type { Asked, Tx } from '../platform.ts'
 import { documentReferences } from './references/documents.ts'
 import { identityReferences } from './references/identities.ts'
+import type { Reference } from './references/reference.ts'
 import { tokenReferences } from './references/tokens.ts'
 
-export interface Pair {
-  readonly from: string
-  readonly into: string
-}
-
-/** One table, or a few that belong together, whose live references move. */
-export interface Reference<Before = unknown> {
-  /** Key of its pre-image. */
-  readonly name: string
-  /** How many rows a merge would change, by column. */
-  count(db: Asked, pair: Pair): Promise<Readonly<Record<string, number>>>
-  /** Moves them and answers what is needed to put them back. */
-  move(tx: Tx, pair: Pair, by: string | null): Promise<Before>
-  /** Puts back what still is as the merge left it; what was changed since stays with the survivor. */
-  restore(tx: Tx, pair: Pair, before: Before): Promise<void>
-}
+export type { Pair } from './references/reference.ts'
 
 export const references: readonly Reference[] = [
   identityReferences as Reference,

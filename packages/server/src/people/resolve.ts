@@ -2,14 +2,12 @@
  * From a verified token to a person. Known log-ins cost one indexed select; the first one of a
  * person, or one with a new address, goes through one transaction that cannot race.
  */
-import type { Role } from '../actor.ts'
+import type { Role, VerifiedClaims } from '../actor.ts'
 import { type Platform, transaction } from '../platform.ts'
 import { Problem } from '../problems.ts'
 import { findLogin, isSettled } from './known-login.ts'
-import { assertSubject, identityText, type VerifiedClaims } from './rules.ts'
+import { assertSubject, identityText } from './rules.ts'
 import { signIn } from './sign-in.ts'
-
-export type { VerifiedClaims } from './rules.ts'
 
 export interface ResolvedPerson {
   readonly personId: string

@@ -2,21 +2,12 @@
  * Who is who, decided without a database: which addresses count, who may vouch for them, when a
  * log-in belongs to a person already known.
  */
-import type { Actor, Role } from '../actor.ts'
+import type { Actor, Role, VerifiedClaims } from '../actor.ts'
 import type { Issuer } from '../config.ts'
 import { Problem } from '../problems.ts'
 
 export const identityTypes = ['email', 'oauth_sub', 'ldap_dn'] as const
 export type IdentityType = (typeof identityTypes)[number]
-
-/** What a token said, after its signature was checked. */
-export interface VerifiedClaims {
-  readonly issuer: Issuer
-  readonly subject: string
-  readonly email?: string
-  readonly emailVerified: boolean
-  readonly name?: string
-}
 
 const addressMax = 254
 const subjectMax = 255
@@ -27,7 +18,7 @@ export function folded(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
 
-/** One @ with something on both sides, no spaces, no control characters; nothing else is judged. */
+/** One @ with something on both sides, no spaces, no control characters; nothing else is checked. */
 export function isAddress(text: string): boolean {
   return text.length <= addressMax && /^[^\s@\p{C}]+@[^\s@\p{C}]+$/u.test(text)
 }
@@ -75,7 +66,7 @@ export interface Candidate {
 
 /**
  * The one person a new log-in belongs to, or undefined: then it is a new person, and whoever shares
- * the address becomes a proposal. Every doubt is a no.
+ * the address becomes a proposal. In doubt the answer is no.
  */
 export function personToJoin(
   claims: VerifiedClaims,
@@ -150,14 +141,14 @@ export function assertName(name: string): void {
 
 const recentMs = 15 * 60_000
 
-/** What gives a person away asks who is asking once more: signed in within a quarter of an hour. */
+/** Sensitive changes need a recent sign-in: within a quarter of an hour. */
 export function assertRecent({ signedInAt }: Pick<Actor, 'signedInAt'>, now: Date): void {
   const ageMs = signedInAt === undefined ? Number.POSITIVE_INFINITY : now.getTime() - signedInAt.getTime()
   if (ageMs <= recentMs) return
   throw new Problem('HMD_SIGN_IN_AGAIN', 'This needs a sign-in of the last 15 minutes; API tokens cannot do it.')
 }
 
-/** Whoever has identities keeps one; an address that a log-in carries would come back with it. */
+/** The last identity cannot be removed; nor an address of a linked log-in, which would come back. */
 export function assertUnlinkable(
   { subjectId }: { readonly subjectId: string | null },
   staying: readonly { readonly id: string }[],

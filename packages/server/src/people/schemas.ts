@@ -56,7 +56,7 @@ const merge = Type.Object({
 
 const everybodySees = { id, displayName: Type.String({ examples: ['Ada Lovelace'] }) }
 
-/** What is left out is not yours to see. */
+/** Fields that the caller may not see are left out. */
 export const person = Type.Object(
   {
     ...everybodySees,

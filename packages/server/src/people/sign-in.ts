@@ -1,20 +1,13 @@
 /**
  * A log-in seen for the first time, or with a new address. Locks on the log-in and on the address
- * (in one order) make any number of simultaneous ones a queue; the unique keys have the last word.
+ * (in a fixed order) make simultaneous log-ins wait for each other; unique keys decide in the end.
  */
+import type { VerifiedClaims } from '../actor.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { addAddress, changeAddress, loginOf } from './addresses.ts'
 import { findLogin, isSettled, type KnownLogin } from './known-login.ts'
 import { audit, record } from './record.ts'
-import {
-  addressOf,
-  type Candidate,
-  firstName,
-  folded,
-  isTrustedFor,
-  personToJoin,
-  type VerifiedClaims,
-} from './rules.ts'
+import { addressOf, type Candidate, firstName, folded, isTrustedFor, personToJoin } from './rules.ts'
 import { lockPerson, makePrimary, touch } from './write.ts'
 
 type Login = Pick<KnownLogin, 'personId' | 'role' | 'deleted'>
@@ -42,7 +35,7 @@ async function lockNames(tx: Tx, claims: VerifiedClaims): Promise<void> {
   )
 }
 
-/** Somebody merged or unlinked in between: the transaction is tried again from its start. */
+/** Somebody was merged or unlinked in between: the transaction is tried again. */
 function startAgain(): Error {
   return Object.assign(new Error('the person changed meanwhile'), { code: '40001' })
 }
@@ -125,7 +118,7 @@ async function candidatesFor({ config }: Platform, tx: Tx, claims: VerifiedClaim
   })
 }
 
-/** An administrator took this log-in from somebody: no address gives it back. */
+/** An administrator unlinked this log-in: a matching address does not link it again. */
 async function wasUnlinked(tx: Tx, { issuer, subject }: VerifiedClaims): Promise<boolean> {
   const { rowCount } = await tx.query(
     `select from hermod.person_identity

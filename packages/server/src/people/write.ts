@@ -15,7 +15,7 @@ export async function lockPerson(tx: Tx, personId: string): Promise<void> {
   await tx.query('select from hermod.person where id = $1 for update', [personId])
 }
 
-/** Locked in one order, whoever asks; somebody merged or removed is not there to be changed. */
+/** Locked in a fixed order. People who were merged or removed cannot be changed. */
 export async function lockLiving(tx: Tx, ids: readonly string[]): Promise<LockedPerson[]> {
   const { rows } = await tx.query(
     `select id, display_name, role, version, merged_into, deleted_at is not null as deleted

@@ -1,7 +1,7 @@
 /** From the query of a request to a question for the engine. What cannot be applied is refused by name. */
 import type { Filter, Filters, Range, Sort } from 'hermod/sinks/search'
-import { type SearchField, searchDefinition } from '../documents/search-document.ts'
 import { type FieldProblem, Problem } from '../problems.ts'
+import { type SearchField, searchDefinition } from '../search-definition.ts'
 
 /** `people` decides who finds a draft: it is ours to set. */
 const fields = new Map(Object.entries(searchDefinition.fields).filter(([name]) => name !== 'people'))

@@ -1,6 +1,6 @@
 /**
  * Searching. Drafts are found only by those who may see them: the engine filters by person, and
- * what it finds is checked against the database, which knows better than any index.
+ * its hits are checked against the database, because an index may be out of date.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { HermodError } from 'hermod'
@@ -86,7 +86,7 @@ async function ask(
   }
 }
 
-/** Whatever the engine says, it is not the caller's doing: the question was checked before. */
+/** An engine error is not the caller's fault: the request was checked before. */
 function asProblem(error: unknown): Problem {
   const refused = error instanceof HermodError && error.code.startsWith('HMD_OPTION')
   if (refused) return new Problem('HMD_REQUEST_INVALID', error.message, { cause: error })
@@ -96,7 +96,7 @@ function asProblem(error: unknown): Problem {
   })
 }
 
-/** An index may be a moment behind: a draft taken from somebody is not shown to them again. */
+/** An index may be behind: a draft that somebody may no longer see is not shown. */
 async function visibleHits(
   { pool }: Platform,
   { personId }: Actor,

@@ -1,8 +1,8 @@
 // Which role a claim means, and which of two counts.
 import { describe, expect, it } from 'vitest'
-import { permissions, permissionsOf } from '../../src/access/permissions.ts'
 import { higherRole, roleFromClaims } from '../../src/access/roles.ts'
 import type { Role } from '../../src/actor.ts'
+import { permissions, permissionsOf } from '../../src/permissions.ts'
 
 const roles = { staff: 'editor', ops: 'operator', root: 'admin', guests: 'reader' } as const
 

@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import { fieldChanges } from '../../src/documents/changes.ts'
 import type { Document } from '../../src/documents/document.ts'
-import { payloadBytesMax, payloadOf, searchDefinition } from '../../src/documents/search-document.ts'
+import { payloadBytesMax, payloadOf } from '../../src/documents/search-document.ts'
+import { searchDefinition } from '../../src/search-definition.ts'
 
 const ada = { id: '1', displayName: 'Ada' }
 const at = new Date('2026-11-15T08:00:00.123Z')

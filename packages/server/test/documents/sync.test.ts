@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { refreshDocuments } from '../../src/documents/refresh.ts'
+import { refreshDocuments } from '../../src/people/references/refresh.ts'
 import { transaction } from '../../src/platform.ts'
 import { useServer } from '../support/server.ts'
 import { createDraft, createPublished, ok, personId } from './people.ts'

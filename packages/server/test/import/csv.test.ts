@@ -3,7 +3,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { CsvReader, type CsvRecord } from '../../src/documents/import-csv.ts'
+import { CsvReader, type CsvRecord } from '../../src/documents/import/csv.ts'
 
 function read(text: string, cuts: readonly number[] = [], charsMax = 1_000_000): CsvRecord[] {
   const reader = new CsvReader(charsMax)

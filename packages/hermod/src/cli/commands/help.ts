@@ -3,16 +3,16 @@
 import { didYouMean } from '../../nearest.ts'
 import { version } from '../../version.ts'
 import { type Command, usage } from '../command.ts'
-import { allCommands } from '../commands.ts'
 import { helpOf, overview } from '../help-text.ts'
 
-export const command: Command = {
+/** `all` loads every command; the list of commands gives it, so that help need not know the list. */
+export const helpCommand = (all: () => Promise<readonly Command[]>): Command => ({
   name: 'help',
   summary: 'what there is, or how one command works',
   usage: 'hermod help [COMMAND]',
   examples: ['hermod help', 'hermod help dead'],
   async run({ args, terminal }) {
-    const commands = await allCommands()
+    const commands = await all()
     const [name] = args
     if (name === undefined) {
       terminal.data(overview(commands, version))
@@ -26,4 +26,4 @@ export const command: Command = {
     terminal.data(helpOf(found))
     return 0
   },
-}
+})

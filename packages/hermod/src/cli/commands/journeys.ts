@@ -112,7 +112,7 @@ async function show(journeys: Journeys, context: Context): Promise<number> {
   return 0
 }
 
-/** What was asked of it and has not happened yet. */
+/** A pause or cancel that was requested and is not done yet. */
 function wordOf({ state, asked }: Journey): string {
   return asked === 'run' || state !== 'running' ? state : `${state}, asked to ${asked}`
 }

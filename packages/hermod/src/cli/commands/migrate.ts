@@ -72,7 +72,7 @@ async function printSql(context: Context): Promise<number> {
 
 interface Known {
   readonly schema: string
-  /** As it is printed: the engine's plainly, the server's behind its schema. */
+  /** As printed: the engine's migrations by name, the server's with their schema in front. */
   readonly label: string
   readonly sql: string
   /** Of a migration; the engine's routines have none. */
@@ -84,7 +84,7 @@ async function serverSchemas(): Promise<readonly NumberedSql[]> {
   return (await serverPart())?.schemas ?? []
 }
 
-/** Everything there is, the engine's first. */
+/** All migrations, the engine's first. */
 async function known(): Promise<Known[]> {
   const mine = migrations().map((each) => migrationPart('outbox', each.name, each))
   const more = (await serverSchemas()).flatMap(({ folder, schema }) =>

@@ -55,7 +55,7 @@ export const command: Command = {
     }),
 }
 
-/** Who is asked later: --actor, else whoever runs the shell. */
+/** Who made the decision: --actor, else the user of the shell. */
 export function actorOf(context: Parameters<Command['run']>[0]): string {
   const { USER, LOGNAME, USERNAME } = context.env
   return textOf(context, 'actor') ?? `cli:${USER ?? LOGNAME ?? USERNAME ?? 'operator'}`

@@ -14,7 +14,7 @@ export interface SearchEngine {
   /** Tables this engine writes in a PostgreSQL database, so that nobody captures them. */
   readonly tables?: readonly string[]
   /**
-   * For so long another process may go on writing to the generations it knew before one was made or
+   * For this long, another process may go on writing to the generations it knew before one was made or
    * dropped; at most 2,000, none when left out.
    */
   readonly generationsMs?: number
@@ -25,7 +25,7 @@ export interface SearchEngine {
   /** Writes to every generation of the index. One outcome per document, in the order given. */
   upsert(index: string, documents: readonly Upsert[], options: ParkingWrite): MaybeParked
   upsert(index: string, documents: readonly Upsert[], options?: Write): Promise<readonly Outcome[]>
-  /** Deleting what is not there is delivered. A late upsert of an older version stays out. */
+  /** Deleting a missing document is `delivered`. A late upsert of an older version is superseded. */
   delete(index: string, documents: readonly Deletion[], options: ParkingWrite): MaybeParked
   delete(index: string, documents: readonly Deletion[], options?: Write): Promise<readonly Outcome[]>
   /**
@@ -41,13 +41,13 @@ export interface SearchEngine {
   /** One page in the engine's own order, each document once: what `verify` compares. */
   scan(index: string, page?: ScanPage): Promise<ScannedPage>
 
-  /** A new, empty generation that writes reach from now on. One may be in the making at a time. */
+  /** A new, empty generation. It gets all writes from now on. Only one can be building at a time. */
   createGeneration(index: string, definition: IndexDefinition, options?: Call): Promise<Generation>
-  /** The generation in the making becomes the live one in one step; the live one is kept. */
+  /** The building generation becomes live in one step; the former one is kept. */
   swapGeneration(index: string, options?: Call): Promise<Generation>
   /** The generation that was live before is live again. */
   rollBackGeneration(index: string, options?: Call): Promise<Generation>
-  /** Any but the live one. Dropping what is gone changes nothing. */
+  /** Drops any generation but the live one. Dropping a missing one changes nothing. */
   dropGeneration(index: string, id: string, options?: Call): Promise<void>
   /** Oldest first; empty when there is no such index. */
   generations(index: string, options?: Call): Promise<readonly Generation[]>
@@ -67,7 +67,7 @@ export interface Read extends Call {
 }
 
 export interface Write extends Call {
-  /** Only this generation: for filling one in the making. Every generation when left out. */
+  /** Only this generation: for filling one that is building. Every generation when left out. */
   readonly generation?: string
 }
 

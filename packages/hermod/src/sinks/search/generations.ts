@@ -1,5 +1,5 @@
 /**
- * What engines know of the generations of an index: the list as last seen, and which one of it is meant.
+ * The generations of an index: a short-lived cache of the list, and which one of them is meant.
  */
 import { HermodError } from '../../errors.ts'
 import type { Generation } from './engine.ts'
@@ -7,8 +7,8 @@ import type { Generation } from './engine.ts'
 type Ask<G> = () => Promise<readonly G[]>
 
 /**
- * Lists are believed for a while, so that not every call asks. Not kept is what was asked for before
- * this process changed something, nor a list without a live generation: that may come any moment.
+ * Lists are cached for a while, so that not every call asks. A list that was requested before this
+ * process changed something is not cached, nor a list without a live generation, which may come any moment.
  */
 export class KnownGenerations<G extends Generation> {
   readonly #believedMs: number
@@ -19,14 +19,14 @@ export class KnownGenerations<G extends Generation> {
     this.#believedMs = believedMs
   }
 
-  /** As last seen. */
+  /** The cached list, or a fresh one. */
   async list(index: string, ask: Ask<G>): Promise<readonly G[]> {
     const known = this.#known.get(index)
     if (known !== undefined && performance.now() < known.untilMs) return known.list
     return this.now(index, ask)
   }
 
-  /** As they are. */
+  /** Always a fresh list. */
   async now(index: string, ask: Ask<G>): Promise<readonly G[]> {
     const changes = this.#changes
     const untilMs = performance.now() + this.#believedMs
@@ -52,7 +52,7 @@ export function pick<G extends Generation>(generations: readonly G[], index: str
   throw new HermodError('HMD_SEARCH_INDEX_MISSING', `there is no ${what}`)
 }
 
-/** Without what only the engine itself needs to know. */
+/** Without the engine's own fields. */
 export function told({ id, state, createdAt }: Generation): Generation {
   return { id, state, createdAt }
 }

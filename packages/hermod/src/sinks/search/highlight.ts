@@ -1,12 +1,12 @@
 /**
  * Marks words in a text and shows the parts around them. Works on parts, not on markup, so that
- * nothing in a document can pass for a mark.
+ * nothing in a document can be mistaken for a mark.
  */
 import type { HighlightPart } from './request.ts'
 
 const UNSPACED = String.raw`[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]`
 export const WORD = new RegExp(`${UNSPACED}|(?:(?!${UNSPACED})[\\p{L}\\p{N}\\p{M}])+`, 'gu')
-/** Looking further costs more than it shows. */
+/** Only this much of a text is searched for words to mark. */
 const textCharsMax = 100_000
 const wholeCharsMax = 300
 const windowChars = 160
@@ -99,7 +99,7 @@ function windowsIn(text: string, spans: readonly Span[]): { from: number; to: nu
   return chosen.sort((a, b) => a.from - b.from)
 }
 
-/** Never through a word: the next space, if one is near. */
+/** Does not cut a word: moves to the next space, if one is near. */
 function wordStart(text: string, at: number): number {
   if (at === 0) return 0
   const space = text.slice(at, at + 30).search(/\s/)

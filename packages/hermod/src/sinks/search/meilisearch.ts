@@ -1,28 +1,25 @@
 /**
  * Meilisearch as a search engine (servers from 1.10 on). Its writes are tasks that run later: they are
- * waited for, or parked and asked about in bulk. Resending is harmless, and an older version stays
- * out as long as one process at a time writes a document, which is what lanes are for.
+ * waited for, or parked and asked about in bulk. Resending is harmless. An older version stays out as
+ * long as one process at a time writes a document, which is what lanes are for.
  */
 import { checkOptions, integer, optional, secret, text } from '../../check-options.ts'
 import { httpUrl } from '../http.ts'
-import { type Capabilities, type Outcome, type Parked, unavailable } from '../sink.ts'
-import { checkDefinition, checkIndexName } from './check-definition.ts'
-import { checkRequest } from './check-request.ts'
-import type { IndexDefinition } from './definition.ts'
-import type * as contract from './engine.ts'
-import { told } from './generations.ts'
-import { type MeilisearchApi, MeilisearchError, meilisearchOverHttp } from './meilisearch/api.ts'
+import { type Capabilities, unavailable } from '../sink.ts'
+import type { ResolvedRequest } from './check-request.ts'
+import type { Call, Deletion, Health, ScanPage, Upsert } from './engine.ts'
+import { isMissing, type MeilisearchApi, MeilisearchError, meilisearchOverHttp } from './meilisearch/api.ts'
 import { displayed, idOf, primaryKeyOf, versionOf } from './meilisearch/document.ts'
-import { isMissing, type MeilisearchGeneration, type Picture, pick, Registry } from './meilisearch/generations.ts'
+import { MeilisearchGenerations } from './meilisearch/generations.ts'
 import { outcomeOfMeilisearch } from './meilisearch/outcomes.ts'
 import { PendingVersions } from './meilisearch/pending.ts'
+import { type MeilisearchGeneration, Registry } from './meilisearch/registry.ts'
 import { scanIn } from './meilisearch/scan.ts'
+import { hashField } from './meilisearch/schema.ts'
 import { searchIn } from './meilisearch/search.ts'
-import { hashField } from './meilisearch/settings.ts'
-import { Steps } from './meilisearch/steps.ts'
 import { Tasks } from './meilisearch/tasks.ts'
-import { type Destination, type WriteOptions, Writer } from './meilisearch/write.ts'
-import type { SearchRequest, SearchResult } from './request.ts'
+import { MeilisearchWriter } from './meilisearch/write.ts'
+import { EngineShell } from './shell.ts'
 
 export interface MeilisearchOptions {
   /** `http://127.0.0.1:7700` */
@@ -41,7 +38,6 @@ export interface MeilisearchOptions {
 
 const PREFIX = /^[A-Za-z0-9_-]{1,40}$/
 const generationsMs = 1_000
-const purgeEveryMs = 3_600_000
 const minute = 60_000
 
 const optionSpec = {
@@ -66,12 +62,7 @@ interface EngineOptions {
   readonly tombstonesMs: number
 }
 
-interface Known {
-  readonly picture: Promise<Picture>
-  readonly atMs: number
-}
-
-export class Meilisearch implements contract.SearchEngine {
+export class Meilisearch extends EngineShell<MeilisearchGeneration> {
   readonly name = 'meilisearch'
   readonly capabilities: Partial<Capabilities> = Object.freeze({
     itemsMax: 2_000,
@@ -79,117 +70,67 @@ export class Meilisearch implements contract.SearchEngine {
     perItemResult: false,
     asynchronous: true,
   })
-  readonly generationsMs = generationsMs
+  override readonly generationsMs = generationsMs
   readonly #api: MeilisearchApi
   readonly #tasks: Tasks
-  readonly #registry: Registry
-  readonly #steps: Steps
-  readonly #writer: Writer
-  readonly #tombstonesMs: number
-  readonly #known = new Map<string, Known>()
-  readonly #ensuring = new Map<string, Promise<unknown>>()
+  readonly #generations: MeilisearchGenerations
+  readonly #writer: MeilisearchWriter
   #version: Promise<string> | undefined
-  #purgedAtMs = 0
 
   constructor(api: MeilisearchApi, { prefix = '', taskMs, tombstonesMs }: EngineOptions) {
     const pending = new PendingVersions()
+    const tasks = new Tasks(api, taskMs, (task) => pending.ended(task))
+    const registry = new Registry(api, tasks, prefix)
+    const generations = new MeilisearchGenerations(api, registry)
+    super(generations, generationsMs)
     this.#api = api
-    this.#tasks = new Tasks(api, taskMs, (task) => pending.ended(task))
-    this.#registry = new Registry(api, this.#tasks, prefix)
-    this.#steps = new Steps(api, this.#registry)
-    this.#writer = new Writer(api, this.#tasks, pending)
-    this.#tombstonesMs = tombstonesMs
+    this.#tasks = tasks
+    this.#generations = generations
+    this.#writer = new MeilisearchWriter(api, { tasks, pending, registry, tombstonesMs })
   }
 
-  /** One at a time within this process; others find what the first one made. */
-  async ensureIndex(index: string, given: IndexDefinition, call: contract.Call = {}) {
-    const definition = checkDefinition(index, given)
-    const before = this.#ensuring.get(index) ?? Promise.resolve()
-    const ensured = before.then(() => this.#steps.ensure(index, definition, call))
-    const ended = ensured.catch(() => {}).then(() => {})
-    this.#ensuring.set(index, ended)
-    try {
-      return await ensured
-    } finally {
-      this.#forget(index)
-      if (this.#ensuring.get(index) === ended) this.#ensuring.delete(index)
-    }
+  protected upserting(documents: readonly Upsert[]) {
+    return this.#writer.upserting(documents)
   }
 
-  upsert(index: string, documents: readonly contract.Upsert[], options: contract.ParkingWrite): contract.MaybeParked
-  upsert(index: string, documents: readonly contract.Upsert[], options?: contract.Write): Promise<readonly Outcome[]>
-  upsert(index: string, documents: readonly contract.Upsert[], options: WriteOptions = {}): never {
-    return this.#write(index, documents.length, options, (to) => this.#writer.upsert(to, documents, options)) as never
+  protected deleting(documents: readonly Deletion[]) {
+    return this.#writer.deleting(documents)
   }
 
-  delete(index: string, documents: readonly contract.Deletion[], options: contract.ParkingWrite): contract.MaybeParked
-  delete(index: string, documents: readonly contract.Deletion[], options?: contract.Write): Promise<readonly Outcome[]>
-  delete(index: string, documents: readonly contract.Deletion[], options: WriteOptions = {}): never {
-    return this.#write(index, documents.length, options, (to) => this.#writer.delete(to, documents, options)) as never
-  }
-
-  poll(handles: readonly string[], call: contract.Call = {}) {
+  poll(handles: readonly string[], call: Call = {}) {
     return this.#tasks.poll(handles, call)
   }
 
-  search(index: string, request: SearchRequest = {}): Promise<SearchResult> {
-    return this.#reading(index, request, (generation, call) => {
-      const checked = checkRequest(index, generation.definition, request)
-      return searchIn(this.#api, generation, checked, call)
-    })
+  protected searchIn(generation: MeilisearchGeneration, request: ResolvedRequest, call: Call) {
+    return searchIn(this.#api, generation, request, call)
   }
 
-  get(index: string, id: string, options: contract.Read = {}) {
-    return this.#reading(index, options, async ({ uid, definition }, call) => {
-      const found = await this.#api.document(uid, primaryKeyOf(id), call)
-      if (found === undefined) return undefined
-      const document = displayed(definition, found)
-      return {
-        id: idOf(found),
-        version: versionOf(found),
-        hash: String(found[hashField]),
-        document,
-      }
-    })
+  protected async getFrom({ uid, definition }: MeilisearchGeneration, id: string, call: Call) {
+    const found = await this.#api.document(uid, primaryKeyOf(id), call)
+    if (found === undefined) return undefined
+    const document = displayed(definition, found)
+    return { id: idOf(found), version: versionOf(found), hash: String(found[hashField]), document }
   }
 
-  count(index: string, options: contract.Read = {}): Promise<number> {
-    return this.#reading(index, options, ({ uid }, call) => this.#api.count(uid, call))
+  protected countIn({ uid }: MeilisearchGeneration, call: Call) {
+    return this.#api.count(uid, call)
   }
 
-  scan(index: string, page: contract.ScanPage = {}): Promise<contract.ScannedPage> {
-    return this.#reading(index, page, async ({ uid }, call) =>
-      scanIn(this.#api, uid, { ...page, version: await this.#serverVersion(call) }, call),
-    )
+  protected async scanIn({ uid }: MeilisearchGeneration, page: ScanPage, call: Call) {
+    return scanIn(this.#api, uid, { ...page, version: await this.#serverVersion(call) }, call)
   }
 
-  createGeneration(index: string, given: IndexDefinition, call: contract.Call = {}) {
-    const definition = checkDefinition(index, given)
-    return this.#changing(index, () => this.#steps.create(index, definition, call))
+  protected isMissing = isMissing
+  protected outcomeOf = outcomeOfMeilisearch
+
+  /** An index that was declared and is gone is made again, empty: somebody must know. */
+  protected override async restored(index: string) {
+    if (!(await this.#generations.restore(index))) return undefined
+    const says = `index ${index} was missing in Meilisearch and was made again, empty: rebuild it`
+    return unavailable({ code: 'index_not_found', message: says })
   }
 
-  swapGeneration(index: string, call: contract.Call = {}) {
-    return this.#changing(index, () => this.#steps.swap(index, call))
-  }
-
-  rollBackGeneration(index: string, call: contract.Call = {}) {
-    return this.#changing(index, () => this.#steps.rollBack(index, call))
-  }
-
-  async dropGeneration(index: string, id: string, call: contract.Call = {}): Promise<void> {
-    try {
-      await this.#steps.drop(index, id, call)
-    } finally {
-      this.#forget(index)
-    }
-  }
-
-  async generations(index: string, call: contract.Call = {}) {
-    checkIndexName(index)
-    return (await this.#registry.picture(index, call)).generations.map(told)
-  }
-
-  async probe(call: contract.Call = {}): Promise<contract.Health> {
+  async probe(call: Call = {}): Promise<Health> {
     try {
       return { version: await this.#api.version(call) }
     } catch (error) {
@@ -204,96 +145,7 @@ export class Meilisearch implements contract.SearchEngine {
     return this.#api.close()
   }
 
-  async #changing(index: string, step: () => Promise<MeilisearchGeneration>) {
-    try {
-      return told(await step())
-    } finally {
-      this.#forget(index)
-    }
-  }
-
-  #forget(index: string): void {
-    this.#known.delete(index)
-  }
-
-  /** As it was within the last second. Whoever asks meanwhile waits too: it takes three requests or more. */
-  #picture(index: string): Promise<Picture> {
-    const known = this.#known.get(index)
-    if (known !== undefined && performance.now() - known.atMs < generationsMs) return known.picture
-    const picture = this.#registry.picture(index)
-    this.#known.set(index, { picture, atMs: performance.now() })
-    picture.catch(() => this.#forget(index))
-    return picture
-  }
-
-  /** What has gone meanwhile, or been made, is looked for once more. */
-  async #reading<T>(
-    index: string,
-    { generation, signal }: contract.Read,
-    work: (generation: MeilisearchGeneration, call: contract.Call) => Promise<T>,
-  ): Promise<T> {
-    checkIndexName(index)
-    signal?.throwIfAborted()
-    const call = signal === undefined ? {} : { signal }
-    const look = async () => work(pick((await this.#picture(index)).generations, index, generation), call)
-    try {
-      return await look()
-    } catch (error) {
-      if (!isGone(error)) throw error
-      this.#forget(index)
-      return look()
-    }
-  }
-
-  async #write(
-    index: string,
-    items: number,
-    { generation, signal }: contract.Write,
-    work: (to: Destination) => Promise<readonly Outcome[] | Parked>,
-  ): Promise<readonly Outcome[] | Parked> {
-    if (items === 0) return []
-    const send = async () => work(this.#destination(index, await this.#picture(index), generation))
-    try {
-      signal?.throwIfAborted()
-      const result = await send().catch((error) => {
-        if (!isGone(error)) throw error
-        this.#forget(index)
-        return send()
-      })
-      this.#purge(index)
-      return result
-    } catch (error) {
-      const outcome = await this.#outcome(index, error, items)
-      return Array.from({ length: items }, () => outcome)
-    }
-  }
-
-  /** Every generation hears every write, so that a new one misses nothing and an old one can return. */
-  #destination(index: string, { generations }: Picture, id: string | undefined): Destination {
-    const first = pick(generations, index, id)
-    const others = id === undefined ? generations.filter((one) => one !== first) : []
-    return { targets: [first, ...others], goneUid: this.#registry.goneUid(index) }
-  }
-
-  /** An index that was declared and is gone is made again, empty: somebody must know. */
-  async #outcome(index: string, error: unknown, items: number): Promise<Outcome> {
-    if (!isGone(error)) return outcomeOfMeilisearch(error, items)
-    this.#forget(index)
-    try {
-      const picture = await this.#registry.picture(index)
-      const live = picture.generations.some(({ state }) => state === 'live')
-      const whole = live && picture.hasGone
-      if (whole || !(await this.#steps.restore(index, picture, {}))) {
-        return outcomeOfMeilisearch(error, items)
-      }
-    } catch (second) {
-      return outcomeOfMeilisearch(second, items)
-    }
-    const says = `index ${index} was missing in Meilisearch and was made again, empty: rebuild it`
-    return unavailable({ code: 'index_not_found', message: says })
-  }
-
-  async #serverVersion(call: contract.Call): Promise<string> {
+  async #serverVersion(call: Call): Promise<string> {
     this.#version ??= this.probe(call).then(({ version }) => version)
     try {
       return await this.#version
@@ -302,19 +154,6 @@ export class Meilisearch implements contract.SearchEngine {
       throw error
     }
   }
-
-  /** Now and then, in passing. */
-  #purge(index: string): void {
-    const nowMs = Date.now()
-    if (nowMs - this.#purgedAtMs < purgeEveryMs) return
-    this.#purgedAtMs = nowMs
-    this.#writer.purge(this.#registry.goneUid(index), this.#tombstonesMs).catch(() => {})
-  }
 }
 
 const oldestVersion = '1.10.0'
-
-function isGone(error: unknown): boolean {
-  const { code } = (error ?? {}) as { code?: unknown }
-  return isMissing(error) || code === 'HMD_SEARCH_INDEX_MISSING'
-}

@@ -1,30 +1,23 @@
 /**
  * OpenSearch and Elasticsearch as a search engine, by plain HTTP. The position is the external version
- * of a document, so the server itself refuses whatever is older; an index is a set of generations
+ * of a document, so the server itself refuses whatever is older. An index is a set of generations
  * behind aliases.
  */
 import { checkOptions, flag, integer, optional, type Problem, refuse, secret, text } from '../../check-options.ts'
-import { HttpError, httpUrl } from '../http.ts'
-import type { Capabilities, Outcome } from '../sink.ts'
-import { checkDefinition, checkIndexName } from './check-definition.ts'
-import { checkRequest } from './check-request.ts'
-import type { IndexDefinition } from './definition.ts'
-import type * as contract from './engine.ts'
-import { pick, told } from './generations.ts'
-import { type ApiCall, type Found, type OpenSearchApi, OpenSearchHttp } from './opensearch/api.ts'
-import {
-  generationsMs,
-  isGone,
-  isOf,
-  type OpenSearchGeneration,
-  OpenSearchGenerations,
-} from './opensearch/generations.ts'
-import { type IndexSettings, reserved } from './opensearch/mapping.ts'
+import { httpUrl } from '../http.ts'
+import type { Capabilities } from '../sink.ts'
+import type { ResolvedRequest } from './check-request.ts'
+import type { Call, Deletion, Health, ScanPage, Upsert } from './engine.ts'
+import { displayed } from './items.ts'
+import { isGone, type OpenSearchApi, OpenSearchHttp } from './opensearch/api.ts'
+import { bulkOfDeletions, bulkOfUpserts, storedOf } from './opensearch/document.ts'
+import { type OpenSearchGeneration, OpenSearchGenerations } from './opensearch/generations.ts'
 import { outcomeOfFailure } from './opensearch/outcomes.ts'
-import { searchIn, storedOf } from './opensearch/search.ts'
-import { type Bulk, bulkOfDeletions, bulkOfUpserts, type Written, writeTo } from './opensearch/write.ts'
-import type { SearchRequest, SearchResult } from './request.ts'
-import { worstOf } from './worst-outcome.ts'
+import { scanIn, showWrites } from './opensearch/scan.ts'
+import type { IndexSettings } from './opensearch/schema.ts'
+import { searchIn } from './opensearch/search.ts'
+import { sending } from './opensearch/write.ts'
+import { EngineShell } from './shell.ts'
 
 export interface OpenSearchOptions {
   /** `https://search.example.org:9200`; a path is kept. */
@@ -75,7 +68,7 @@ export function opensearch(given: OpenSearchOptions): OpenSearch {
 
 type Login = { readonly [K in 'username' | 'password' | 'apiKey' | 'bearer']: string | undefined }
 
-/** One way to say who asks. */
+/** Exactly one way to authenticate. */
 function authProblems({ username, password, apiKey, bearer }: Login): Problem[] {
   if ((username === undefined) !== (password === undefined)) {
     return [{ field: 'username', says: 'and password belong together' }]
@@ -85,7 +78,10 @@ function authProblems({ username, password, apiKey, bearer }: Login): Problem[] 
   return [{ field: 'apiKey', says: 'must stand alone: one of username, apiKey and bearer' }]
 }
 
-export class OpenSearch implements contract.SearchEngine {
+/** A list of generations is used for so long. */
+const listedMs = 1_000
+
+export class OpenSearch extends EngineShell<OpenSearchGeneration> {
   readonly name = 'opensearch'
   readonly capabilities: Partial<Capabilities> = Object.freeze({
     itemsMax: 2_000,
@@ -93,172 +89,52 @@ export class OpenSearch implements contract.SearchEngine {
     perItemResult: true,
     externalVersion: true,
   })
-  readonly generationsMs = generationsMs
+  /** A little more than `listedMs`, for a write that has just read the list. */
+  override readonly generationsMs = listedMs + 500
   readonly #api: OpenSearchApi
-  readonly #generations: OpenSearchGenerations
 
   constructor(api: OpenSearchApi, settings: IndexSettings) {
+    super(new OpenSearchGenerations(api, settings), listedMs)
     this.#api = api
-    this.#generations = new OpenSearchGenerations(api, settings)
   }
 
-  async ensureIndex(index: string, given: IndexDefinition, call: contract.Call = {}) {
-    return this.#generations.ensure(index, checkDefinition(index, given), call)
+  protected upserting(documents: readonly Upsert[]) {
+    return sending(this.#api, bulkOfUpserts(documents))
   }
 
-  upsert(index: string, documents: readonly contract.Upsert[], options: contract.Write = {}) {
-    return this.#write(index, bulkOfUpserts(documents), options)
+  protected deleting(documents: readonly Deletion[]) {
+    return sending(this.#api, bulkOfDeletions(documents))
   }
 
-  delete(index: string, documents: readonly contract.Deletion[], options: contract.Write = {}) {
-    return this.#write(index, bulkOfDeletions(documents), options)
+  protected searchIn(generation: OpenSearchGeneration, request: ResolvedRequest, call: Call) {
+    return searchIn({ api: this.#api, generation, request, call })
   }
 
-  search(index: string, given: SearchRequest = {}): Promise<SearchResult> {
-    const { generation: wanted, signal } = given
-    return this.#reading(index, { generation: wanted, signal }, (generation) => {
-      const request = checkRequest(index, generation.definition, given)
-      return searchIn({ api: this.#api, generation, request, call: { signal } })
-    })
+  /** The newest state, even before a search can find it. */
+  protected async getFrom({ alias, definition }: OpenSearchGeneration, id: string, call: Call) {
+    const source = await this.#api.source(alias, id, call)
+    if (source === undefined) return undefined
+    const stored = storedOf(id, source)
+    return { ...stored, document: displayed(definition, stored.document) }
   }
 
-  /** Of the newest, whether it can be found by searching already or not. */
-  get(index: string, id: string, options: contract.Read = {}): Promise<contract.StoredDocument | undefined> {
-    return this.#reading(index, options, async ({ alias, definition }) => {
-      const source = await this.#api.source(alias, id, options)
-      if (source === undefined) return undefined
-      const stored = storedOf(id, source)
-      const hidden = definition.fields.filter(({ displayed }) => !displayed)
-      const document = { ...stored.document }
-      for (const { name } of hidden) delete document[name]
-      return { ...stored, document }
-    })
+  protected async countIn({ alias }: OpenSearchGeneration, call: Call) {
+    await showWrites(this.#api, alias, call)
+    return this.#api.count(alias, call)
   }
 
-  count(index: string, options: contract.Read = {}): Promise<number> {
-    return this.#reading(index, options, async ({ alias }) => {
-      await this.#show(alias, options)
-      return this.#api.count(alias, options)
-    })
+  protected scanIn({ alias }: OpenSearchGeneration, page: ScanPage, call: Call) {
+    return scanIn(this.#api, alias, page, call)
   }
 
-  /** In key order; the cursor is the last id. The content is hashed as it is stored. */
-  scan(index: string, { after, limit = 1_000, ...options }: contract.ScanPage = {}): Promise<contract.ScannedPage> {
-    return this.#reading(index, options, async ({ alias }) => {
-      if (after === undefined) await this.#show(alias, options)
-      const { hits, size } = await this.#page(alias, { after, size: limit }, options)
-      const documents = hits.hits.map(({ _id, _source }) => {
-        const { id, version, hash } = storedOf(_id, _source)
-        return { id, version, hash }
-      })
-      const last = documents.at(-1)
-      return { documents, ...(documents.length === size && last && { next: last.id }) }
-    })
-  }
+  protected isMissing = isGone
+  protected outcomeOf = outcomeOfFailure
 
-  /** Large documents make smaller pages. */
-  async #page(
-    alias: string,
-    { after, size }: { readonly after: string | undefined; readonly size: number },
-    call: ApiCall,
-  ): Promise<Found & { readonly size: number }> {
-    const body = {
-      size,
-      track_total_hits: false,
-      sort: [{ [reserved.id]: 'asc' }],
-      ...(after !== undefined && { search_after: [after] }),
-    }
-    try {
-      return { ...(await this.#api.search(alias, body, call)), size }
-    } catch (error) {
-      const large = error instanceof HttpError && error.code === 'HTTP_ANSWER_TOO_LARGE'
-      if (!large || size === 1) throw error
-      return this.#page(alias, { after, size: Math.ceil(size / 2) }, call)
-    }
-  }
-
-  /** What was written can be found from now on; who may not ask for it waits for the next second. */
-  async #show(alias: string, call: ApiCall): Promise<void> {
-    await this.#api.refresh(alias, call).catch((error) => {
-      if (!isOf(error, 'security_exception')) throw error
-    })
-  }
-
-  async createGeneration(index: string, given: IndexDefinition, call: contract.Call = {}) {
-    return told(await this.#generations.make(index, checkDefinition(index, given), call))
-  }
-
-  async swapGeneration(index: string, call: contract.Call = {}) {
-    return told(await this.#generations.swap(index, call))
-  }
-
-  async rollBackGeneration(index: string, call: contract.Call = {}) {
-    return told(await this.#generations.rollBack(index, call))
-  }
-
-  dropGeneration(index: string, id: string, call: contract.Call = {}) {
-    return this.#generations.drop(index, id, call)
-  }
-
-  async generations(index: string, call: contract.Call = {}) {
-    return (await this.#generations.now(index, call)).map(told)
-  }
-
-  async probe(call: contract.Call = {}): Promise<contract.Health> {
+  async probe(call: Call = {}): Promise<Health> {
     return { version: await this.#api.version(call) }
   }
 
   close(): Promise<void> {
     return this.#api.close()
-  }
-
-  async #reading<T>(
-    index: string,
-    { generation, signal }: { generation?: string | undefined; signal?: AbortSignal | undefined },
-    work: (generation: OpenSearchGeneration) => Promise<T>,
-  ): Promise<T> {
-    checkIndexName(index)
-    const call = { signal }
-    const known = pick(await this.#generations.list(index, call), index, generation)
-    try {
-      return await work(known)
-    } catch (error) {
-      // Dropped since it was listed: whoever asks for the live one gets the one that is live now.
-      if (!isGone(error)) throw error
-      return work(pick(await this.#generations.now(index, call), index, generation))
-    }
-  }
-
-  async #write(index: string, bulk: Bulk, options: contract.Write): Promise<readonly Outcome[]> {
-    if (bulk.entries.length === 0) return []
-    try {
-      return worstOf(await this.#writeAll(index, bulk, options))
-    } catch (error) {
-      const outcome = outcomeOfFailure(error, bulk.entries.length)
-      return bulk.entries.map(() => outcome)
-    }
-  }
-
-  /**
-   * Every generation hears every write, so that a new one misses nothing and an old one can return.
-   * One that was dropped since they were listed has no say, and those that came instead are written.
-   */
-  async #writeAll(index: string, bulk: Bulk, { generation, signal }: contract.Write): Promise<(readonly Outcome[])[]> {
-    const call = { signal }
-    const written = new Map<string, Written>()
-    let all = await this.#generations.list(index, call)
-    for (let listed = 1; ; listed++) {
-      const first = pick(all, index, generation)
-      const others = generation === undefined ? all.filter((one) => one !== first) : []
-      const wanted = [first, ...others]
-      await Promise.all(
-        wanted.map(async (one) => {
-          if (!written.has(one.id)) written.set(one.id, await writeTo(this.#api, one, bulk, call))
-        }),
-      )
-      const heard = wanted.flatMap(({ id }) => written.get(id) ?? [])
-      if (listed > 1 || heard.every(({ gone }) => !gone)) return heard.map((one) => one.outcomes)
-      all = await this.#generations.now(index, call)
-    }
   }
 }

@@ -1,10 +1,11 @@
 /**
  * Writes that an engine took as tasks: one handle for the upserts and the deletions of a call, and
- * what became of them all. A call is done when each of its tasks is.
+ * the outcome of all of them. A call is done when all of its tasks are.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { delivered, handleMax, type Outcome, type Parked, split } from '../sink.ts'
 import type { Call, SearchEngine } from './engine.ts'
+import { isGood } from './worst-outcome.ts'
 
 const firstPauseMs = 20
 const pauseMsMax = 500
@@ -15,7 +16,7 @@ export function joinHandles(parts: readonly Parked[]): Parked | undefined {
   return parked.length > handleMax ? undefined : { parked }
 }
 
-/** All handles are asked for in one question. */
+/** Polls all handles with one call. */
 export async function pollHandles(
   engine: SearchEngine,
   handles: readonly string[],
@@ -31,7 +32,7 @@ export async function pollHandles(
   })
 }
 
-/** For a call that cannot be parked as a whole: it waits as long as it may. */
+/** For a call that cannot be parked as a whole: waits until it is done or aborted. */
 export async function waitFor(engine: SearchEngine, { parked }: Parked, call: Call): Promise<Outcome> {
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, pauseMsMax)) {
     const [outcome] = (await engine.poll?.([parked], call)) ?? []
@@ -49,14 +50,10 @@ function partsOf(handle: string): readonly string[] {
   }
 }
 
-/** Undefined while one of them is at work: what follows must not overtake it. */
+/** Undefined while one of them is running: later events must not overtake it. */
 function together(outcomes: readonly (Outcome | undefined)[]): Outcome | undefined {
   if (outcomes.includes(undefined)) return undefined
   return outcomes.find((one) => !isGood(one)) ?? delivered()
-}
-
-export function isGood(outcome: Outcome | undefined): boolean {
-  return outcome?.outcome === 'delivered' || outcome?.outcome === 'superseded'
 }
 
 const foreign = () => split({ code: 'HANDLE_FOREIGN', message: 'not a handle of this sink' })

@@ -12,7 +12,7 @@ export interface Term {
   /** `RFC-051` as one word, when it was written with separators. */
   readonly whole: string | undefined
   readonly excluded: boolean
-  /** The last word may go on. */
+  /** The person may still be typing this word. */
   readonly unfinished: boolean
   /** Joined to the term before by OR. */
   readonly alternative: boolean
@@ -57,13 +57,13 @@ function word(piece: string, atEnd: boolean): Parsed {
   return { words, whole, excluded, unfinished: atEnd && !excluded }
 }
 
-/** The word being typed has one or two letters so far; a digit may be a number, whole as it is. */
+/** The word being typed has only one or two letters so far. A digit may already be a whole number. */
 export function endsShort(terms: readonly Term[]): boolean {
   const { words, unfinished } = terms.at(-1) ?? { words: [], unfinished: false }
   return unfinished && words.length === 1 && SHORT.test(words[0] as string)
 }
 
-/** The same with the last word taken as it stands. */
+/** The same, with the last word taken as complete. */
 export function finished(terms: readonly Term[]): Term[] {
   return terms.map((term) => ({ ...term, unfinished: false }))
 }

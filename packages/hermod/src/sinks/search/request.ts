@@ -64,7 +64,7 @@ export interface SearchResult {
   readonly facets: Readonly<Record<string, readonly FacetCount[]>>
   /** False: counted over some of the documents only. */
   readonly facetsExact: boolean
-  /** So little was found that similar words were searched too. */
+  /** Little was found, so similar words were searched too. */
   readonly corrected: boolean
 }
 

@@ -7,7 +7,8 @@ import type { OutboxEvent } from '../../event.ts'
 import { delivered, isParked, type Outcome, type Parked, rejected, retry, type Sink, superseded } from '../sink.ts'
 import { checkIndexName } from './check-definition.ts'
 import type { Deletion, ParkingWrite, SearchEngine, Upsert } from './engine.ts'
-import { isGood, joinHandles, pollHandles, waitFor } from './parked-writes.ts'
+import { joinHandles, pollHandles, waitFor } from './parked-writes.ts'
+import { isGood } from './worst-outcome.ts'
 
 export type Operation = 'upsert' | 'delete' | 'skip'
 
@@ -40,7 +41,7 @@ export function searchSink(engine: SearchEngine, given: SearchSinkOptions): Sear
   checkIndexName(options.index)
   return {
     name: options.name ?? `search:${options.index}`,
-    // Of several events of a document only the last that can be applied is, so order is kept.
+    // Of several events of a document, only the last valid one is applied, so order is kept.
     capabilities: { ...engine.capabilities, keepsOrder: true },
     get tables() {
       return engine.tables ?? []
@@ -58,7 +59,7 @@ export function searchSink(engine: SearchEngine, given: SearchSinkOptions): Sear
   }
 }
 
-/** An engine may share a question among its callers: then it does not end with one of them. */
+/** An engine may share one request among callers, so aborting one caller does not end it. */
 async function promptly<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let stop = () => {}
   const aborted = new Promise<never>((_, reject) => {
@@ -72,7 +73,7 @@ async function promptly<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   }
 }
 
-/** Events of one document, the newest last; settled from the end. */
+/** Events of one document, newest last; settled from the end. */
 type Group = { readonly id: string; readonly entries: Entry[] }
 type Entry = { readonly event: OutboxEvent; readonly at: number }
 
@@ -88,7 +89,7 @@ class Delivery {
     this.#signal = signal
   }
 
-  /** A newest state that is rejected leaves the one before it to be applied. */
+  /** If the newest state is rejected, the one before it is applied. */
   async run(events: readonly OutboxEvent[]): Promise<readonly Outcome[] | Parked> {
     let groups = this.#groups(events)
     while (groups.length > 0) {
@@ -133,7 +134,7 @@ class Delivery {
     return event.type.endsWith('.deleted') ? 'delete' : 'upsert'
   }
 
-  /** What the caller's functions throw is about this event alone. */
+  /** An error in the caller's functions concerns only this event. */
   #try<T>(at: number, work: () => T): T | undefined {
     try {
       return work()
@@ -144,7 +145,7 @@ class Delivery {
     }
   }
 
-  /** Parked: everything the events ask for is with the engine, which works on it. */
+  /** Parked: the engine has accepted everything and is working on it. */
   async #send(groups: readonly Group[]): Promise<Parked | undefined> {
     const upserts: Upsert[] = []
     const upsertsAt: number[] = []
@@ -174,7 +175,7 @@ class Delivery {
     return undefined
   }
 
-  /** A handle speaks for the whole call: not when a part of it is settled already. */
+  /** A handle covers the whole call, so a call that is partly settled cannot be parked. */
   #call(): ParkingWrite {
     const settled = this.#outcomes.some(({ outcome }) => outcome !== 'delivered')
     const mayPark = this.#engine.poll !== undefined && !settled
@@ -182,7 +183,7 @@ class Delivery {
     return mayPark ? { ...call, park: true } : (call as ParkingWrite)
   }
 
-  /** What was parked beside something that was not is waited for. */
+  /** If only a part was parked, that part is waited for. */
   async #outcomesOf(result: readonly Outcome[] | Parked, count: number): Promise<readonly Outcome[]> {
     if (!isParked(result)) return result
     const outcome = await waitFor(this.#engine, result, { signal: this.#signal })
@@ -201,7 +202,7 @@ class Delivery {
     })
   }
 
-  /** Success covers what is older; a failure that may pass holds it; a rejection is passed over. */
+  /** Success also covers older events; a temporary failure holds them back; a rejection is skipped. */
   #settle({ entries }: Group): void {
     const { at } = entries.pop() as Entry
     const outcome = this.#outcomes[at] as Outcome

@@ -1,6 +1,6 @@
 /**
- * Words that say nothing alone, for engines that have no list of their own or keep a query that holds
- * nothing else. English only: other languages have none here.
+ * Stop words, for engines that have no list of their own, or that find nothing when a query holds only
+ * such words. English only.
  */
 import { finished, type Term } from './query.ts'
 
@@ -18,7 +18,7 @@ export function stopWordsOf(language: string): string[] {
   return language === 'english' ? [...ENGLISH] : []
 }
 
-/** The query without them; a word that may go on is kept: `the` becomes `theory`. */
+/** The query without stop words. An unfinished word is kept: `the` may become `theory`. */
 export function withoutStopWords(terms: readonly Term[], language: string): readonly Term[] {
   const stop = new Set(stopWordsOf(language))
   const kept = terms.filter(({ words, excluded, unfinished }) => {

@@ -1,24 +1,24 @@
 /**
  * Typesense as a search engine: an alias names the live collection, imports answer a line for each
- * document. Typesense knows no versions: an older one stays out because versions are read before every
- * write, which two processes that write the same document at the same moment can defeat.
+ * document. Typesense knows no versions. An older one stays out because versions are read before every
+ * write; two processes that write the same document at the same moment can defeat that.
  */
 import { checkOptions, integer, secret } from '../../check-options.ts'
 import { httpUrl } from '../http.ts'
-import type { Capabilities, Outcome } from '../sink.ts'
-import { checkDefinition, checkIndexName } from './check-definition.ts'
+import type { Capabilities } from '../sink.ts'
 import { idProblem } from './check-document.ts'
-import type { IndexDefinition } from './definition.ts'
-import type * as contract from './engine.ts'
-import { pick, told } from './generations.ts'
-import type { SearchRequest, SearchResult } from './request.ts'
-import { type TypesenseApi, TypesenseError, TypesenseHttp } from './typesense/api.ts'
+import type { ResolvedRequest } from './check-request.ts'
+import type { Call, Deletion, Health, ScanPage, Upsert } from './engine.ts'
+import { EngineShell } from './shell.ts'
+import { isMissing, type TypesenseApi, TypesenseError, TypesenseHttp } from './typesense/api.ts'
 import { encodeId, storedDocument } from './typesense/document.ts'
-import { Generations, generationsMs, type TypesenseGeneration } from './typesense/generations.ts'
+import { type TypesenseGeneration, TypesenseGenerations } from './typesense/generations.ts'
 import { sizeMax } from './typesense/import.ts'
+import { outcomeOfFailure } from './typesense/outcomes.ts'
 import { scanIn } from './typesense/scan.ts'
 import { searchIn } from './typesense/search.ts'
 import { TypesenseWriter } from './typesense/write.ts'
+import { WriteTurns } from './write-turns.ts'
 
 export interface TypesenseOptions {
   /** `https://search.example.org:8108`, of one node or of the balancer before them. */
@@ -43,7 +43,10 @@ export function typesense(options: TypesenseOptions): TypesenseSearch {
   return new TypesenseSearch(new TypesenseHttp(rest), { tombstonesMs })
 }
 
-export class TypesenseSearch implements contract.SearchEngine {
+/** Another process learns of a new generation within this time. */
+const generationsMs = 2_000
+
+export class TypesenseSearch extends EngineShell<TypesenseGeneration> {
   readonly name = 'typesense'
   readonly capabilities: Partial<Capabilities> = Object.freeze({
     itemsMax: sizeMax,
@@ -51,83 +54,56 @@ export class TypesenseSearch implements contract.SearchEngine {
     perItemResult: true,
     externalVersion: false,
   })
-  readonly generationsMs = generationsMs
+  override readonly generationsMs = generationsMs
   readonly #api: TypesenseApi
-  readonly #generations: Generations
   readonly #writer: TypesenseWriter
+  readonly #turns = new WriteTurns()
 
   constructor(api: TypesenseApi, { tombstonesMs = 7 * 86_400_000 } = {}) {
+    const generations = new TypesenseGenerations(api)
+    super(generations, generationsMs)
     this.#api = api
-    this.#generations = new Generations(api)
-    this.#writer = new TypesenseWriter(api, this.#generations, { tombstonesMs })
+    this.#writer = new TypesenseWriter(api, generations, { tombstonesMs })
   }
 
-  async ensureIndex(index: string, given: IndexDefinition, { signal }: contract.Call = {}) {
-    return this.#generations.ensure(index, checkDefinition(index, given), { signal })
+  protected upserting(documents: readonly Upsert[]) {
+    return this.#writer.upserting(documents)
   }
 
-  upsert(
-    index: string,
-    documents: readonly contract.Upsert[],
-    options: contract.Write = {},
-  ): Promise<readonly Outcome[]> {
-    return this.#writer.upsert(index, documents, options)
+  protected deleting(documents: readonly Deletion[]) {
+    return this.#writer.deleting(documents)
   }
 
-  delete(
-    index: string,
-    documents: readonly contract.Deletion[],
-    options: contract.Write = {},
-  ): Promise<readonly Outcome[]> {
-    return this.#writer.delete(index, documents, options)
+  protected override inTurn<T>(index: string, items: readonly Deletion[], work: () => Promise<T>): Promise<T> {
+    return this.#turns.run(
+      items.map(({ id }) => `${index} ${id}`),
+      work,
+    )
   }
 
-  search(index: string, request: SearchRequest = {}): Promise<SearchResult> {
-    return this.#reading(index, request, (generation) => searchIn(this.#api, index, generation, request))
+  protected searchIn(generation: TypesenseGeneration, request: ResolvedRequest, call: Call) {
+    return searchIn(this.#api, generation, request, call)
   }
 
-  get(index: string, id: string, options: contract.Read = {}) {
-    return this.#reading(index, options, async ({ collection, definition }) => {
-      if (idProblem(id) !== undefined) return undefined
-      const stored = await this.#api.document(collection, encodeId(id), options)
-      return stored === undefined ? undefined : storedDocument(definition, stored)
-    })
+  protected async getFrom({ collection, definition }: TypesenseGeneration, id: string, call: Call) {
+    if (idProblem(id) !== undefined) return undefined
+    const stored = await this.#api.document(collection, encodeId(id), call)
+    return stored === undefined ? undefined : storedDocument(definition, stored)
   }
 
-  count(index: string, options: contract.Read = {}) {
-    return this.#reading(index, options, async ({ collection }) => {
-      return (await this.#api.collection(collection, options)).num_documents
-    })
+  protected async countIn({ collection }: TypesenseGeneration, call: Call) {
+    return (await this.#api.collection(collection, call)).num_documents
   }
 
-  scan(index: string, page: contract.ScanPage = {}) {
-    return this.#reading(index, page, ({ collection }) => scanIn(this.#api, collection, page))
+  protected scanIn({ collection }: TypesenseGeneration, page: ScanPage, call: Call) {
+    return scanIn(this.#api, collection, page, call)
   }
 
-  async createGeneration(index: string, given: IndexDefinition, { signal }: contract.Call = {}) {
-    return this.#generations.make(index, checkDefinition(index, given), { signal })
-  }
+  protected isMissing = isMissing
+  protected outcomeOf = outcomeOfFailure
 
-  async swapGeneration(index: string, { signal }: contract.Call = {}) {
-    return this.#generations.swap(index, { signal })
-  }
-
-  async rollBackGeneration(index: string, { signal }: contract.Call = {}) {
-    return this.#generations.rollBack(index, { signal })
-  }
-
-  async dropGeneration(index: string, id: string, { signal }: contract.Call = {}) {
-    return this.#generations.drop(index, id, { signal })
-  }
-
-  async generations(index: string, { signal }: contract.Call = {}) {
-    checkIndexName(index)
-    return (await this.#generations.now(index, { signal })).map(told)
-  }
-
-  /** Answers, takes the key, and says who it is, if the key may ask that. */
-  async probe({ signal }: contract.Call = {}): Promise<contract.Health> {
-    const call = { signal }
+  /** The server answers and accepts the key. Its version is told if the key may ask for it. */
+  async probe(call: Call = {}): Promise<Health> {
     await this.#api.health(call)
     await this.#api.collections(call)
     const version = await this.#api.version(call).catch((error) => {
@@ -139,22 +115,5 @@ export class TypesenseSearch implements contract.SearchEngine {
 
   close(): Promise<void> {
     return this.#api.close()
-  }
-
-  /** Dropped in between: whoever asks for the live one gets the one that is live now. */
-  async #reading<T>(
-    index: string,
-    { generation, signal }: contract.Read,
-    work: (generation: TypesenseGeneration) => Promise<T>,
-  ): Promise<T> {
-    checkIndexName(index)
-    const call = { signal }
-    const known = pick(await this.#generations.list(index, call), index, generation)
-    try {
-      return await work(known)
-    } catch (error) {
-      if (!(error instanceof TypesenseError) || error.status !== 404) throw error
-      return work(pick(await this.#generations.now(index, call), index, generation))
-    }
   }
 }

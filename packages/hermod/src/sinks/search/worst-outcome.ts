@@ -1,14 +1,16 @@
-/** Several places were written: an item succeeded when all of them took it. */
+/** The outcome of a write to several generations: an item succeeded when all of them accepted it. */
 import type { Outcome } from '../sink.ts'
 
-const good = ['delivered', 'superseded']
+export function isGood(outcome: Outcome | undefined): boolean {
+  return outcome?.outcome === 'delivered' || outcome?.outcome === 'superseded'
+}
 
-/** The first place's outcome, unless another one failed. */
+/** The first generation's outcome, unless another one failed. */
 export function worstOf(outcomes: readonly (readonly Outcome[])[]): Outcome[] {
   const [first = [], ...others] = outcomes
   return first.map((outcome, at) => {
-    if (!good.includes(outcome.outcome)) return outcome
-    const failed = others.map((list) => list[at]).find((one) => !good.includes(`${one?.outcome}`))
+    if (!isGood(outcome)) return outcome
+    const failed = others.map((list) => list[at]).find((one) => !isGood(one))
     return failed ?? outcome
   })
 }

@@ -5,7 +5,7 @@
 export class WriteTurns {
   readonly #last = new Map<string, Promise<unknown>>()
 
-  /** All turns are asked for at once, so no two writers can wait for each other. */
+  /** All turns are requested at once, so two writers cannot deadlock. */
   async run<T>(ids: Iterable<string>, work: () => Promise<T>): Promise<T> {
     const wanted = new Set(ids)
     const before = new Set<Promise<unknown>>()

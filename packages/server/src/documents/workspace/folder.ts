@@ -10,7 +10,7 @@ import { hashOf } from '../create.ts'
 import { conflictNameOf } from './file-names.ts'
 import { isApplied, type Manifest, readManifest } from './manifest.ts'
 
-/** What a document's file is to hold; null = it is to go. */
+/** The content a document's file should have; null = the file should be deleted. */
 export interface FileContent {
   readonly documentId: string
   readonly providerFileId: string
@@ -61,7 +61,7 @@ export class WorkspaceFolder {
     return own === undefined ? undefined : WorkspaceFolder.open(path)
   }
 
-  /** An unmounted disk looks like an empty folder; ours is never empty. */
+  /** An unmounted disk looks like an empty folder; our folder is never empty. */
   async assertThere(): Promise<void> {
     const own = await lstat(this.ownPath).catch(() => undefined)
     if (own?.isDirectory()) return
@@ -97,12 +97,12 @@ export class WorkspaceFolder {
     await rename(await this.#newFile(JSON.stringify(manifest)), this.#manifestPath(name))
   }
 
-  /** Makes the file what it is to be, once per event, whatever was interrupted before. */
+  /** Brings the file to the wanted content, once per event, even after an interruption. */
   put(name: string, next: FileContent): Promise<Put> {
     return this.inTurn(name, () => this.putNow(name, next))
   }
 
-  /** For whoever has the file's turn already. */
+  /** For callers that already hold the file's turn. */
   async putNow(name: string, next: FileContent): Promise<Put> {
     const before = await this.manifestOf(name)
     if (before !== undefined && isApplied(before, next)) return 'superseded'
@@ -110,7 +110,7 @@ export class WorkspaceFolder {
     const had = before?.written ?? []
     const hash = content === null ? undefined : hashOf(content)
     const wanted = hash === undefined ? [] : [hash]
-    // An outside edit on top of what the database still holds is the scan's to record.
+    // The scan records an outside edit that is based on the current database content.
     const same = had.join() === wanted.join()
     const taken = before?.taken ?? []
     if (same && (hash === undefined || (await this.#exists(name)))) {
@@ -143,8 +143,8 @@ export class WorkspaceFolder {
   }
 
   /**
-   * Whatever lies there is taken away first and looked at then: a save that slips in between is
-   * taken away too, so no text is lost. What is not known is kept beside it as a conflict.
+   * The existing file is moved away first and examined then: a save that happens in between is
+   * moved away too, so no text is lost. Unknown text is kept beside it as a conflict.
    */
   async #replace(name: string, temporary: string | undefined, isKnown: (hash: string) => boolean): Promise<void> {
     for (;;) {
@@ -188,7 +188,7 @@ export class WorkspaceFolder {
     return join(this.ownPath, `${name}.json`)
   }
 
-  /** A new file with this text, safe on the disk, under a name nobody waits for. */
+  /** Writes a new file with this text, synced to disk, under a temporary name. */
   async #newFile(text: string): Promise<string> {
     const path = join(this.ownPath, `${randomBytes(9).toString('base64url')}.new`)
     const file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
@@ -217,7 +217,7 @@ function missing(error: NodeJS.ErrnoException): undefined {
   throw error
 }
 
-/** A death right after a link of ours leaves two names; else a second one is somebody's trick. */
+/** A crash right after linking leaves two names; any other second link is suspicious. */
 async function readText(
   path: string,
   { bytesMax, namesMax }: { readonly bytesMax: number; readonly namesMax: number },

@@ -6,7 +6,7 @@ export interface Manifest {
   /** Of the last event applied to the file; an older one changes nothing. */
   readonly position: string
   readonly version: string
-  /** What the file may hold by our doing: one hash, two while it is being replaced, none once deleted. */
+  /** Hashes of content that we wrote: one, two while the file is being replaced, none after a deletion. */
   readonly written: readonly string[]
   /** Hashes of outside edits on their way into the database. */
   readonly taken: readonly string[]

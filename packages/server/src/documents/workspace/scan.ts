@@ -5,8 +5,8 @@
  */
 import { lstat, opendir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { permissionsOf } from '../../access/permissions.ts'
 import type { Actor } from '../../actor.ts'
+import { permissionsOf } from '../../permissions.ts'
 import { type Platform, transaction } from '../../platform.ts'
 import { Problem } from '../../problems.ts'
 import { takeContent } from '../commands.ts'
@@ -84,7 +84,7 @@ async function* namesIn(folder: WorkspaceFolder): AsyncGenerator<string> {
   for await (const { name } of await opendir(folder.path)) if (isMarkdown(name)) yield name
 }
 
-/** One file, under its turn: the sink never replaces it meanwhile. */
+/** One file, while holding its turn: the sink does not replace it meanwhile. */
 export function examine(
   platform: Platform,
   folder: WorkspaceFolder,
@@ -132,7 +132,7 @@ async function look(folder: WorkspaceFolder, file: string): Promise<Finding | Ed
   return ours ? { file, kind: 'unchanged', documentId } : { file, manifest, read }
 }
 
-/** By another process, at this moment; a minute later it is one that died. */
+/** Another process is working on it; after a minute that process counts as dead. */
 async function isBeingReplaced(folder: WorkspaceFolder, { file, manifest }: Edited): Promise<boolean> {
   const now = await folder.manifestOf(file)
   if (JSON.stringify(now) !== JSON.stringify(manifest)) return true

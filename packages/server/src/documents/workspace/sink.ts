@@ -19,11 +19,11 @@ const changing = ['created', 'replaced', 'content_changed', 'deleted']
 export function workspaceReaction(platform: Platform): SubscriptionOptions {
   return {
     revision: 1,
-    // An event is named by what weighs most, and content weighs most: no other kind changes a file.
+    // An event is named after the most important change, which is content: no other kind changes a file.
     types: ['draft', 'document'].flatMap((noun) => changing.map((verb) => `${noun}.${verb}`)),
     aggregates: ['document'],
     coalesce: 'latest',
-    // Whoever searches never waits for a disk.
+    // A slow disk never delays search.
     priority: -10,
     from: 'beginning',
     // Content may be megabytes: few at a time.

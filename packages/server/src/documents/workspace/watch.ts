@@ -1,6 +1,6 @@
 /**
- * Keeps an eye on the workspace folder while the server runs: a full scan now and then, and a look at
- * single files as soon as the file system hints at them. A hint that never comes costs only time.
+ * Watches the workspace folder while the server runs: a regular full scan, and a check of
+ * single files when the file system reports a change. A missing report only costs time.
  */
 import { type FSWatcher, watch } from 'node:fs'
 import { errorFields } from '../../log-fields.ts'

@@ -1,9 +1,9 @@
 /**
  * Documents of a merged person: who made and last changed them, their people, their decisions. Where
- * both people stand in one place, one row is left, and both are kept in the pre-image.
+ * both people have the same place, one row remains, and the pre-image keeps both.
  */
 import type { Tx } from '../../platform.ts'
-import type { Pair, Reference } from '../references.ts'
+import type { Pair, Reference } from './reference.ts'
 
 /** Rows as PostgreSQL wrote them: times keep their microseconds. */
 type Rows = readonly Readonly<Record<string, unknown>>[]
@@ -50,7 +50,7 @@ export const documentReferences: Reference<Before> = {
   },
 }
 
-/** Whoever changes one of them at this moment is waited for. */
+/** Waits for changes of these documents in other transactions. */
 async function lockDocuments(tx: Tx, { from, into }: Pair): Promise<void> {
   await tx.query(
     `select from hermod.document where created_by in ($1, $2) or last_modified_by_person_id in ($1, $2)
@@ -86,7 +86,7 @@ async function moveModified(tx: Tx, { from, into }: Pair): Promise<Rows> {
   return rows
 }
 
-/** A document that was changed since was changed by whoever the survivor is. */
+/** A document that was changed after the merge was changed by the survivor. */
 async function restoreModified(tx: Tx, { from, into }: Pair, before: Rows): Promise<void> {
   await tx.query(
     `update hermod.document d set last_modified_by_person_id = $1
@@ -104,7 +104,7 @@ async function movePeople(tx: Tx, { from, into }: Pair): Promise<Rows> {
       where f.person_id = $1 order by 1, 2`,
     [from, into],
   )
-  // Both stood there: the survivor takes the better place.
+  // Both were there: the survivor takes the better place.
   await tx.query(
     `with gone as (
        delete from hermod.document_person f using hermod.document_person i
@@ -121,7 +121,7 @@ async function movePeople(tx: Tx, { from, into }: Pair): Promise<Rows> {
 const PEOPLE = `jsonb_to_recordset($3::jsonb) as b
   (document_id uuid, relation text, place integer, into_place integer)`
 
-/** Only where the survivor still stands there: who was taken off a document stays off. */
+/** Only where the survivor is still there: a person who was removed from a document stays removed. */
 async function restorePeople(tx: Tx, { from, into }: Pair, before: Rows): Promise<void> {
   const values = [from, into, JSON.stringify(before)]
   await tx.query(

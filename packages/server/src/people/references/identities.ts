@@ -1,6 +1,6 @@
 /** Log-ins of a merged person: they lead to the survivor, who keeps the primary one of theirs. */
 import type { Tx } from '../../platform.ts'
-import type { Pair, Reference } from '../references.ts'
+import type { Pair, Reference } from './reference.ts'
 
 interface Before {
   readonly moved: readonly string[]
@@ -46,7 +46,7 @@ async function primaryOf(tx: Tx, personId: string): Promise<string | null> {
   return rows[0]?.id ?? null
 }
 
-/** An address goes where the log-in goes that carries it, also one that came after the merge. */
+/** An address moves together with its log-in, even if it was added after the merge. */
 async function moveBack(tx: Tx, { from, into }: Pair, moved: readonly string[]): Promise<void> {
   await tx.query(
     `update hermod.person_identity set person_id = $1, is_primary = false, updated_at = now()

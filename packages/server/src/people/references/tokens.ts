@@ -1,8 +1,8 @@
 /**
- * API tokens of both people end with the merge: whoever used them was granted something else. They
- * are not given back by undoing it.
+ * API tokens of both people are revoked by the merge: they were granted to somebody else. Undoing
+ * the merge does not bring them back.
  */
-import type { Reference } from '../references.ts'
+import type { Reference } from './reference.ts'
 
 export const tokenReferences: Reference<readonly string[]> = {
   name: 'tokens',

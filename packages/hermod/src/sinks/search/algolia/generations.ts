@@ -11,9 +11,10 @@ import { HermodError } from '../../../errors.ts'
 import type { ResolvedDefinition } from '../check-definition.ts'
 import { compareDefinitions } from '../compare-definitions.ts'
 import type { Call, EnsuredIndex } from '../engine.ts'
-import { KnownGenerations } from '../generations.ts'
+import type { Generations } from '../shell.ts'
+import { WriteTurns } from '../write-turns.ts'
 import type { AlgoliaApi } from './api.ts'
-import { settingsOf } from './settings.ts'
+import { settingsOf } from './schema.ts'
 import {
   type AlgoliaGeneration,
   added,
@@ -27,29 +28,22 @@ import {
 } from './state.ts'
 import { waitForTasks } from './tasks.ts'
 
-export class AlgoliaGenerations {
+export class AlgoliaGenerations implements Generations<AlgoliaGeneration> {
   readonly #api: AlgoliaApi
   readonly #knownMs: number
-  readonly #known: KnownGenerations<AlgoliaGeneration>
-  readonly #changing = new Map<string, Promise<unknown>>()
+  readonly #turns = new WriteTurns()
 
-  /** What is known is believed for `knownMs`; other processes' changes are seen after that. */
+  /** `knownMs`: for so long other processes may go on writing to a generation that was dropped. */
   constructor(api: AlgoliaApi, knownMs: number) {
     this.#api = api
     this.#knownMs = knownMs
-    this.#known = new KnownGenerations(knownMs)
   }
 
-  async list(index: string, call: Call): Promise<readonly AlgoliaGeneration[]> {
-    call.signal?.throwIfAborted()
-    return this.#known.list(index, async () => (await this.#read(index, call)).generations)
+  async read(index: string, call: Call): Promise<readonly AlgoliaGeneration[]> {
+    return (await this.#read(index, call)).generations
   }
 
-  now(index: string, call: Call): Promise<readonly AlgoliaGeneration[]> {
-    return this.#known.now(index, async () => (await this.#read(index, call)).generations)
-  }
-
-  /** Two processes that make the same index make the same one. */
+  /** Two processes that ensure the same index create the same one. */
   ensure(index: string, definition: ResolvedDefinition, call: Call): Promise<EnsuredIndex> {
     return this.#change(index, call, async (state) => {
       const live = state.generations.find(({ state: is }) => is === 'live')
@@ -82,7 +76,7 @@ export class AlgoliaGenerations {
   swap(index: string, call: Call): Promise<AlgoliaGeneration> {
     return this.#change(index, call, async (state) => {
       const next = state.generations.find((one) => one.state === 'building')
-      if (next === undefined) throw refused(`index ${index} has no generation in the making`)
+      if (next === undefined) throw refused(`index ${index} has no generation that is building`)
       return enthroned(state, next)
     })
   }
@@ -95,7 +89,7 @@ export class AlgoliaGenerations {
     })
   }
 
-  /** Not before every process has stopped writing to it: a write would bring the index back. */
+  /** Waits until every process has stopped writing to it: a write would recreate the index. */
   async drop(index: string, id: string, call: Call): Promise<void> {
     const dropped = await this.#change(index, call, async (state) => {
       const found = state.generations.find((one) => one.id === id)
@@ -110,20 +104,14 @@ export class AlgoliaGenerations {
     await this.#delete(dropped.indexName, call)
   }
 
-  /** One change at a time in this process; between processes the last one counts. */
-  async #change<T>(index: string, call: Call, work: (state: State) => Promise<readonly [State, T]>): Promise<T> {
-    const before = this.#changing.get(index) ?? Promise.resolve()
-    const run = before.then(async () => {
+  /** One change at a time in this process; between processes the last one wins. */
+  #change<T>(index: string, call: Call, work: (state: State) => Promise<readonly [State, T]>): Promise<T> {
+    return this.#turns.run([index], async () => {
       const state = await this.#read(index, call)
       const [next, result] = await work(state)
       if (next !== state) await this.#write(index, next, call)
       return result
     })
-    this.#changing.set(
-      index,
-      run.catch(() => {}),
-    )
-    return run
   }
 
   async #read(index: string, call: Call): Promise<State> {
@@ -132,10 +120,8 @@ export class AlgoliaGenerations {
   }
 
   async #write(index: string, state: State, call: Call): Promise<void> {
-    this.#known.changed(index)
     const { taskID } = await this.#api.setSettings(index, { userData: userDataOf(state) }, call)
     await waitForTasks(this.#api, [[index, taskID]], call)
-    this.#known.changed(index)
   }
 
   async #make(
@@ -171,7 +157,7 @@ export class AlgoliaGenerations {
     return (answer?.nbHits ?? 0) > 0
   }
 
-  /** What a crash between two steps left behind. */
+  /** Deletes indexes that a crash between two steps left behind. */
   async #sweep(index: string, { generations }: State, call: Call): Promise<void> {
     const known = new Set(generations.map(({ indexName }) => indexName))
     const names = await this.#api.listIndices(call)

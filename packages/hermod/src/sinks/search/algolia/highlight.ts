@@ -11,7 +11,7 @@ import { joined } from '../identifiers.ts'
 import type { Term } from '../query.ts'
 import type { HighlightPart } from '../request.ts'
 import type { AlgoliaHit } from './api.ts'
-import { fieldPath } from './settings.ts'
+import { fieldPath } from './schema.ts'
 
 export interface Tags {
   readonly highlightPreTag: string

@@ -7,9 +7,6 @@ const keyNeeds =
   'the key needs search, browse, addObject, deleteObject, deleteIndex, settings, editSettings and listIndexes'
 
 export function outcomeOfAlgoliaError(error: unknown, items: number): Outcome {
-  if (error instanceof HermodError) {
-    return misconfigured({ code: error.code, message: `${error.message}. ${error.fix}` })
-  }
   if (!(error instanceof AlgoliaFailure)) return outcomeOfError(error, { items })
   const { status, message, details } = error
   if (status === 401 || status === 402 || status === 403) return refused(status, message)
@@ -21,7 +18,7 @@ export function outcomeOfAlgoliaError(error: unknown, items: number): Outcome {
   })
 }
 
-/** Nothing is lost: what could not be written waits in the log. */
+/** Nothing is lost: the backlog waits in the log. */
 function refused(status: number, said: string): Outcome {
   const quota = /quota|plan|billing|blocked/i.test(said)
   const advice = quota
@@ -31,7 +28,7 @@ function refused(status: number, said: string): Outcome {
   return misconfigured({ code, status, message: `Algolia: ${said}. To do: ${advice}` })
 }
 
-/** For what is thrown to the caller of a search or of a change: the same words, with a code. */
+/** For errors thrown to callers of reads and changes: the same words, with a code. */
 export function setupError(error: unknown, what: string): unknown {
   if (!(error instanceof AlgoliaFailure) || error.status >= 429) return error
   const { message = error.message } = outcomeOfAlgoliaError(error, 1)

@@ -5,8 +5,8 @@
 
 import type { Comparison, Condition } from '../check-request.ts'
 import type { Term } from '../query.ts'
-import { idKey, keyOf, liveKey } from './record.ts'
-import { facetValuesMax, fieldPath, numberPath } from './settings.ts'
+import { idKey, keyOf, liveKey } from './document.ts'
+import { facetValuesMax, fieldPath, numberPath } from './schema.ts'
 
 export interface AskedWords {
   readonly query: string

@@ -4,16 +4,18 @@
  * here, from the numbers of everything that was found.
  */
 import { refuse } from '../../../check-options.ts'
+import type { Values } from '../check-document.ts'
 import type { ResolvedRequest } from '../check-request.ts'
 import type { Call } from '../engine.ts'
+import { displayed } from '../items.ts'
 import { parseQuery, type Term } from '../query.ts'
 import type { FacetCount, Hit, SearchResult } from '../request.ts'
 import { withoutStopWords } from '../stop-words.ts'
 import type { AlgoliaAnswer, AlgoliaApi, AlgoliaHit, AlgoliaQuery } from './api.ts'
+import { versionOf } from './document.ts'
 import { highlightParams, highlightsOf, randomTags } from './highlight.ts'
 import { type AskedFilters, type AskedWords, askedFilters, askedWords, facetParams, onlyIds } from './query.ts'
-import { versionOf } from './record.ts'
-import { fieldPath, reachMax } from './settings.ts'
+import { fieldPath, reachMax } from './schema.ts'
 import type { AlgoliaGeneration } from './state.ts'
 
 const pageMax = 1_000
@@ -187,7 +189,7 @@ class Search {
       id: hit.objectID,
       version: versionOf(hit),
       score: 1 / (place + 1),
-      document: displayedOf(definition.fields, hit.document),
+      document: displayed(definition, (hit.document ?? {}) as Values),
       highlights: highlightsOf(hit, this.#fields(), this.#terms, this.#tags),
     }
   }
@@ -205,13 +207,4 @@ function countsOf({ facets }: AlgoliaAnswer, name: string): FacetCount[] {
   return Object.entries(facets?.[fieldPath(name)] ?? {})
     .map(([value, count]) => ({ value, count }))
     .sort((a, b) => b.count - a.count || (a.value < b.value ? -1 : 1))
-}
-
-/** A key that may see everything is shown hidden fields, too. */
-export function displayedOf(
-  fields: readonly { readonly name: string; readonly displayed: boolean }[],
-  document: unknown,
-): Record<string, unknown> {
-  const hidden = new Set(fields.filter(({ displayed }) => !displayed).map(({ name }) => name))
-  return Object.fromEntries(Object.entries(document ?? {}).filter(([name]) => !hidden.has(name)))
 }

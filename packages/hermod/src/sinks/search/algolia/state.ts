@@ -8,7 +8,7 @@ import type { Generation } from '../engine.ts'
 export interface AlgoliaGeneration extends Generation {
   readonly definition: ResolvedDefinition
   readonly indexName: string
-  /** The how-manieth that became live; 0: none yet. */
+  /** Counts how often a generation became live; the highest is the latest. 0: never. */
   readonly liveTurn: number
 }
 

@@ -14,10 +14,10 @@ export type TaskRef = readonly [indexName: string, taskID: number]
 const handleCharsMax = 2_000
 const firstWaitMs = 20
 const waitMaxMs = 1_000
-/** Algolia answers one task a request: more than this would make a poll a burden. */
+/** Algolia answers for one task per request; this limits the cost of a poll. */
 export const tasksPerPoll = 24
 const atOnce = 6
-/** What was seen published must not pile up. */
+/** Limits how many published tasks are remembered. */
 const rememberedMax = 10_000
 
 export async function waitForTasks(api: AlgoliaApi, tasks: readonly TaskRef[], call: Call): Promise<void> {
@@ -62,7 +62,7 @@ export class TaskPoll {
       const asked = open.slice(at, at + atOnce)
       await Promise.all(asked.map((task) => this.#ask(task, call, failed).catch((error) => errors.push(error))))
     }
-    // Nothing at all was learnt: whoever asks should hear why.
+    // Every request failed: the caller should see why.
     if (errors.length > 0 && errors.length === open.length) throw errors[0]
     return handles.map((handle) => this.#outcomeOf(handle, failed))
   }
@@ -84,7 +84,7 @@ export class TaskPoll {
     }
   }
 
-  /** Each task once; when there are too many, every poll begins behind where the last one ended. */
+  /** Each task once. If there are too many, every poll starts after the last one polled. */
   #open(handles: readonly string[]): TaskRef[] {
     if (this.#published.size > rememberedMax) this.#published.clear()
     const byKey = new Map(handles.flatMap(tasksOf).map((task) => [keyOf(task), task]))
@@ -100,7 +100,7 @@ export class TaskPoll {
 
   #outcomeOf(handle: string, failed: ReadonlyMap<string, Outcome>): Outcome | undefined {
     const keys = tasksOf(handle).map(keyOf)
-    // Whatever it was, it is sent again: that is harmless.
+    // Unknown handles are sent again: that is harmless.
     if (keys.length === 0) return split({ code: 'HANDLE_FOREIGN', message: 'not our handle' })
     const problem = keys.map((key) => failed.get(key)).find((one) => one !== undefined)
     if (problem !== undefined) return problem

@@ -2,26 +2,89 @@
  * Writes to one index of Algolia. A batch is accepted or refused as a whole: the record the service
  * names is rejected and the rest is sent again; what it names none for is halved by the outbox.
  */
-import { delivered, type Outcome, rejected, superseded } from '../../sink.ts'
-import type { Call } from '../engine.ts'
+import { delivered, type Outcome, type Parked, superseded } from '../../sink.ts'
+import type { Call, Deletion, Upsert } from '../engine.ts'
+import { hourly, newestOf, refused } from '../items.ts'
+import type { Send } from '../shell.ts'
+import { isGood, worstOf } from '../worst-outcome.ts'
 import { type AlgoliaApi, AlgoliaFailure } from './api.ts'
+import { deletionEntry, type Entry, upsertEntry } from './document.ts'
 import { outcomeOfAlgoliaError } from './outcomes.ts'
-import type { Entry } from './record.ts'
-import type { TaskRef } from './tasks.ts'
+import type { AlgoliaGeneration } from './state.ts'
+import { handleOf, type TaskRef, waitForTasks } from './tasks.ts'
 
 export const itemsMax = 1_000
 export const bytesMax = 8 * 1024 * 1024
-/** So many records of one batch are rejected by name before it is halved instead. */
+/** Most records of one batch that are rejected by name; then the batch is halved instead. */
 const namedMax = 20
 
-export interface Sent {
+interface Sent {
   /** In the order given; undefined: accepted, and seen when the tasks are published. */
   readonly outcomes: readonly (Outcome | undefined)[]
   readonly tasks: readonly TaskRef[]
 }
 
-export async function send(api: AlgoliaApi, indexName: string, entries: readonly Entry[], call: Call): Promise<Sent> {
-  const newest = newestOf(entries)
+export class AlgoliaWriter {
+  readonly #api: AlgoliaApi
+  readonly #recordBytesMax: number
+  readonly #tombstonesMs: number
+  readonly #purgeDue = hourly()
+
+  constructor(
+    api: AlgoliaApi,
+    { recordBytesMax, tombstonesMs }: { readonly recordBytesMax: number; readonly tombstonesMs: number },
+  ) {
+    this.#api = api
+    this.#recordBytesMax = recordBytesMax
+    this.#tombstonesMs = tombstonesMs
+  }
+
+  upserting(documents: readonly Upsert[]): Send<AlgoliaGeneration> {
+    return this.#sending(({ definition }) => documents.map((one) => upsertEntry(definition, one, this.#recordBytesMax)))
+  }
+
+  deleting(documents: readonly Deletion[]): Send<AlgoliaGeneration> {
+    const nowMs = Date.now()
+    const entries = documents.map((one) => deletionEntry(one, nowMs, this.#recordBytesMax))
+    return this.#sending(
+      () => entries,
+      (targets) => this.#purge(targets),
+    )
+  }
+
+  #sending(
+    entriesFor: (generation: AlgoliaGeneration) => readonly Entry[],
+    after?: (targets: readonly AlgoliaGeneration[]) => Promise<void>,
+  ): Send<AlgoliaGeneration> {
+    return async ({ targets, park, call }) => {
+      const sent = await Promise.all(targets.map((one) => send(this.#api, one.indexName, entriesFor(one), call)))
+      await after?.(targets)
+      return this.#settle(sent, park, call)
+    }
+  }
+
+  /** Parked only as a whole: what failed already is told at once. */
+  async #settle(sent: readonly Sent[], park: boolean, call: Call): Promise<readonly Outcome[] | Parked> {
+    const tasks = sent.flatMap((one) => one.tasks)
+    const outcomes = worstOf(sent.map(published))
+    const handle = park && outcomes.every(isGood) && tasks.length > 0 ? handleOf(tasks) : undefined
+    if (handle !== undefined) return { parked: handle }
+    await waitForTasks(this.#api, tasks, call)
+    return outcomes
+  }
+
+  /** By filter, so that a document that came back meanwhile stays. */
+  async #purge(targets: readonly AlgoliaGeneration[]): Promise<void> {
+    if (!this.#purgeDue()) return
+    const numericFilters = ['deletedAt>0', `deletedAt<${Date.now() - this.#tombstonesMs}`]
+    for (const { indexName } of targets) {
+      await this.#api.deleteBy(indexName, { numericFilters }).catch(() => {})
+    }
+  }
+}
+
+async function send(api: AlgoliaApi, indexName: string, entries: readonly Entry[], call: Call): Promise<Sent> {
+  const newest = newestOf(entries.filter(({ request }) => request !== undefined))
   const settled = new Map<Entry, Outcome>()
   const tasks: TaskRef[] = []
   for (const part of parts([...newest.values()])) {
@@ -36,21 +99,8 @@ export async function send(api: AlgoliaApi, indexName: string, entries: readonly
 }
 
 /** What was sent is delivered once its tasks are published. */
-export function published({ outcomes }: Sent): Outcome[] {
+function published({ outcomes }: Sent): Outcome[] {
   return outcomes.map((outcome) => outcome ?? delivered())
-}
-
-const refused = (message: string) => rejected({ code: 'DOCUMENT_INVALID', message })
-
-/** Of an id that comes twice, the highest version. */
-function newestOf(entries: readonly Entry[]): Map<string, Entry> {
-  const newest = new Map<string, Entry>()
-  for (const entry of entries) {
-    if (entry.request === undefined) continue
-    const other = newest.get(entry.id)
-    if (other === undefined || other.version < entry.version) newest.set(entry.id, entry)
-  }
-  return newest
 }
 
 function parts(entries: readonly Entry[]): Entry[][] {

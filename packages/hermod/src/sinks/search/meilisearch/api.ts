@@ -272,3 +272,7 @@ function list<T>({ results }: Record<string, unknown>): readonly T[] {
   if (Array.isArray(results)) return results as T[]
   throw foreign('results')
 }
+
+export function isMissing(error: unknown): boolean {
+  return error instanceof MeilisearchError && error.code === 'index_not_found'
+}

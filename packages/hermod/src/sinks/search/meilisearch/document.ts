@@ -9,6 +9,7 @@ import { isNumeric, numberOf } from '../check-request.ts'
 import { documentHash } from '../document-hash.ts'
 import type { Deletion, Upsert } from '../engine.ts'
 import { identifierWords } from '../identifiers.ts'
+import { displayed as withoutHidden } from '../items.ts'
 import type { MeilisearchDocument } from './api.ts'
 import {
   exactField,
@@ -23,7 +24,7 @@ import {
   reserved,
   versionField,
   wordsField,
-} from './settings.ts'
+} from './schema.ts'
 
 /** Meilisearch takes 511 bytes; longer ones, and others' characters, are told by their hash. */
 const PLAIN = /^[A-Za-z0-9_-]{1,200}$/
@@ -145,12 +146,9 @@ export function versionOf(document: MeilisearchDocument): bigint {
 export const idOf = (document: MeilisearchDocument) => String(document[keyField])
 
 /** Without our fields, the server's, and those that stay inside. */
-export function displayed({ fields }: ResolvedDefinition, document: MeilisearchDocument) {
-  const hidden = new Set(fields.filter((field) => !field.displayed).map(({ name }) => name))
-  const shown = Object.entries(document).filter(
-    ([name]) => !name.startsWith(reserved) && !SERVER_FIELDS.has(name) && !hidden.has(name),
-  )
-  return Object.fromEntries(shown)
+export function displayed(definition: ResolvedDefinition, document: MeilisearchDocument) {
+  const given = Object.entries(document).filter(([name]) => !name.startsWith(reserved) && !SERVER_FIELDS.has(name))
+  return withoutHidden(definition, Object.fromEntries(given))
 }
 
-const SERVER_FIELDS = new Set([...['_formatted', '_rankingScore', '_rankingScoreDetails', '_matchesPosition']])
+const SERVER_FIELDS = new Set(['_formatted', '_rankingScore', '_rankingScoreDetails', '_matchesPosition'])

@@ -1,5 +1,4 @@
 /** What a refusal of Meilisearch, at once or by a task, means for the documents that met it. */
-import { HermodError } from '../../../errors.ts'
 import {
   misconfigured,
   type Outcome,
@@ -39,9 +38,6 @@ const NAMED = /(?:with the id: |identifier )`"?([^`"]+)"?`/i
 
 /** `only`: the primary key, of a single document. */
 export function outcomeOfMeilisearch(error: unknown, items: number, only?: string): Outcome {
-  if (error instanceof HermodError) {
-    return misconfigured({ code: error.code, message: `${error.message}. ${error.fix}` })
-  }
   if (!(error instanceof MeilisearchError)) return outcomeOfError(error, { items })
   const { status, code, type, retryAfter } = error
   const details = { code, message: discreet(error), ...(status > 0 && { status }) }

@@ -9,7 +9,7 @@ interface Noted {
   readonly items: readonly Item[]
 }
 
-/** Tasks that somebody else polls are never seen to end here. */
+/** A limit, since tasks that another process polls never end here. */
 const tasksMax = 1_000
 
 export class PendingVersions {

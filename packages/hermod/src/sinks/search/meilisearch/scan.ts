@@ -6,7 +6,7 @@ import { refuse } from '../../../check-options.ts'
 import type { Call, ScannedPage } from '../engine.ts'
 import type { MeilisearchApi, MeilisearchDocument } from './api.ts'
 import { idOf, versionOf } from './document.ts'
-import { hashField, keyField, placeField, versionField } from './settings.ts'
+import { hashField, keyField, placeField, versionField } from './schema.ts'
 
 interface Page {
   readonly after?: string

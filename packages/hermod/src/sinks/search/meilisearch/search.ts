@@ -11,10 +11,10 @@ import type { FacetCount, Hit, SearchResult } from '../request.ts'
 import { stopWordsOf } from '../stop-words.ts'
 import type { MeilisearchApi, MeilisearchDocument, SearchAnswer, SearchQuery } from './api.ts'
 import { displayed, idOf, shownValue, versionOf } from './document.ts'
-import { filterOf, isHopeless } from './filter.ts'
-import type { MeilisearchGeneration } from './generations.ts'
 import { highlightsOf, type Tags } from './highlight.ts'
-import { exactField, facetValuesMax, keyField, numericField } from './settings.ts'
+import { filterOf, isHopeless } from './query.ts'
+import type { MeilisearchGeneration } from './registry.ts'
+import { exactField, facetValuesMax, keyField, numericField } from './schema.ts'
 
 export async function searchIn(
   api: MeilisearchApi,

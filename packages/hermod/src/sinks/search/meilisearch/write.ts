@@ -3,78 +3,87 @@
  * are read right before the write, deletions are remembered in an index of their own, and what this
  * process has under way is known to it. Between processes it is the lane that keeps order.
  */
-import { delivered, type Outcome, type Parked, rejected, superseded } from '../../sink.ts'
-import type { Call, Deletion, Upsert, Write } from '../engine.ts'
+import { delivered, type Outcome, type Parked, superseded } from '../../sink.ts'
+import type { Call, Deletion, Upsert } from '../engine.ts'
+import { hourly, newestOf, refused } from '../items.ts'
+import type { Destination, Send } from '../shell.ts'
 import { worstOf } from '../worst-outcome.ts'
 import { WriteTurns } from '../write-turns.ts'
 import type { MeilisearchApi } from './api.ts'
 import { type DocumentLine, goneLine, idOf, lineOf, placeOf, primaryKeyOf, versionOf } from './document.ts'
-import type { MeilisearchGeneration } from './generations.ts'
 import { outcomeOfMeilisearch } from './outcomes.ts'
 import type { PendingVersions } from './pending.ts'
-import { goneAtField, keyField, placeField, primaryKey, versionField } from './settings.ts'
+import type { MeilisearchGeneration, Registry } from './registry.ts'
+import { goneAtField, keyField, placeField, primaryKey, versionField } from './schema.ts'
 import { parkedCall, type Tasks } from './tasks.ts'
 
 type Item = { readonly id: string; readonly version: bigint }
 
-/** Where a call writes, and what it may wait for. */
-export interface Destination {
-  readonly targets: readonly MeilisearchGeneration[]
-  readonly goneUid: string
-}
-
-/** What becomes of each item at one place: an outcome known already, or it is on its way. */
+/** The items at one place: each has a known outcome, or is in one of the tasks. */
 interface Sent {
   readonly outcomes: readonly (Outcome | undefined)[]
   readonly tasks: readonly number[]
   readonly items: number
 }
 
-export interface WriteOptions extends Write {
-  readonly park?: boolean
+interface WriterParts {
+  readonly tasks: Tasks
+  readonly pending: PendingVersions
+  readonly registry: Registry
+  readonly tombstonesMs: number
 }
 
-export class Writer {
+type To = Destination<MeilisearchGeneration>
+
+export class MeilisearchWriter {
   readonly #api: MeilisearchApi
   readonly #tasks: Tasks
   readonly #pending: PendingVersions
+  readonly #registry: Registry
+  readonly #tombstonesMs: number
   readonly #turns = new WriteTurns()
+  readonly #purgeDue = hourly()
 
-  constructor(api: MeilisearchApi, tasks: Tasks, pending: PendingVersions) {
+  constructor(api: MeilisearchApi, { tasks, pending, registry, tombstonesMs }: WriterParts) {
     this.#api = api
     this.#tasks = tasks
     this.#pending = pending
+    this.#registry = registry
+    this.#tombstonesMs = tombstonesMs
   }
 
-  upsert(to: Destination, documents: readonly Upsert[], options: WriteOptions) {
-    return this.#write(documents, options, (call) =>
-      Promise.all(to.targets.map((target) => this.#upsertInto(to, target, documents, call))),
-    )
-  }
-
-  delete(to: Destination, documents: readonly Deletion[], options: WriteOptions) {
-    return this.#write(documents, options, async (call) => {
-      const lines = documents.map((one) => goneLine(one, Date.now()))
-      const newest = newestOf(lines)
-      const gone = await this.#remember(to, newest, call)
-      const places = await Promise.all(
-        to.targets.map((target) => this.#deleteFrom(target, { lines, newest, gone }, call)),
+  upserting(documents: readonly Upsert[]): Send<MeilisearchGeneration> {
+    return (to) =>
+      this.#write(documents, to, (goneUid) =>
+        Promise.all(to.targets.map((target) => this.#upsertInto(goneUid, target, documents, to.call))),
       )
-      return places.map((sent) => ({ ...sent, tasks: [...gone.tasks, ...sent.tasks] }))
-    })
   }
 
-  /** Writers of the same documents enqueue in the order they came; the waiting is done together. */
+  deleting(documents: readonly Deletion[]): Send<MeilisearchGeneration> {
+    return (to) =>
+      this.#write(documents, to, async (goneUid) => {
+        const lines = documents.map((one) => goneLine(one, Date.now()))
+        const newest = newestLines(lines)
+        const gone = await this.#remember(goneUid, newest, to.call)
+        const places = await Promise.all(
+          to.targets.map((target) => this.#deleteFrom(target, { lines, newest, gone }, to.call)),
+        )
+        return places.map((sent) => ({ ...sent, tasks: [...gone.tasks, ...sent.tasks] }))
+      })
+  }
+
+  /** Writers of the same documents enqueue in order; they wait for the tasks at the same time. */
   async #write(
     items: readonly Item[],
-    { park = false, signal }: WriteOptions,
-    send: (call: Call) => Promise<readonly Sent[]>,
+    { index, park, call }: To,
+    send: (goneUid: string) => Promise<readonly Sent[]>,
   ): Promise<readonly Outcome[] | Parked> {
-    const call = signal === undefined ? {} : { signal }
+    const goneUid = this.#registry.goneUid(index)
     const sent = await this.#turns.run(
       items.map(({ id }) => id),
-      () => send(call),
+      () => send(goneUid),
     )
+    if (this.#purgeDue()) this.#purge(goneUid).catch(() => {})
     const tasks = [...new Set(sent.flatMap((one) => one.tasks))]
     const known = sent.every(({ outcomes }) => outcomes.every((one) => one?.outcome !== 'rejected'))
     if (park && known && tasks.length > 0) {
@@ -96,21 +105,21 @@ export class Writer {
   }
 
   async #upsertInto(
-    { goneUid }: Destination,
+    goneUid: string,
     { uid, definition }: MeilisearchGeneration,
     documents: readonly Upsert[],
     call: Call,
   ): Promise<Sent> {
     const lines = documents.map((one) => lineOf(definition, one))
-    const newest = newestOf(lines)
+    const newest = newestLines(lines)
     const [there, gone] = await Promise.all([this.#versions(uid, newest, call), this.#versions(goneUid, newest, call)])
     const newer = newest.filter(({ id, version }) => isNewer(version, there.get(id), gone.get(id)))
     const tasks = newer.length === 0 ? [] : [await this.#add(uid, newer, call)]
     return { outcomes: outcomesOf(lines, newer), tasks, items: newer.length }
   }
 
-  /** Before anything is deleted: a late upsert must find it. */
-  async #remember({ goneUid }: Destination, newest: readonly DocumentLine[], call: Call) {
+  /** Before anything is deleted, so that a late upsert finds the tombstone. */
+  async #remember(goneUid: string, newest: readonly DocumentLine[], call: Call) {
     const versions = await this.#versions(goneUid, newest, call)
     const newer = newest.filter(({ id, version }) => isNewer(version, versions.get(id)))
     return { versions, tasks: newer.length === 0 ? [] : [await this.#add(goneUid, newer, call)] }
@@ -119,7 +128,7 @@ export class Writer {
   async #deleteFrom({ uid }: MeilisearchGeneration, { lines, newest, gone }: Deleting, call: Call): Promise<Sent> {
     const there = await this.#versions(uid, newest, call)
     const newer = newest.filter(({ id, version }) => {
-      // The same deletion again: the one before may have been cut off between its two steps.
+      // The same deletion again: the first one may have stopped between its two steps.
       const deleted = gone.versions.get(id)
       return isNewer(version, there.get(id)) && (deleted === undefined || deleted <= version)
     })
@@ -137,7 +146,7 @@ export class Writer {
     return task
   }
 
-  /** Newer ones that are under way cannot be read yet. */
+  /** Includes newer versions in flight, which cannot be read yet. */
   async #versions(uid: string, items: readonly Item[], call: Call): Promise<Map<string, bigint>> {
     const versions = new Map<string, bigint>()
     if (items.length === 0) return versions
@@ -154,15 +163,15 @@ export class Writer {
     for (const document of found) versions.set(idOf(document), versionOf(document))
     for (const { id, version } of items) {
       const underWay = this.#pending.versionOf(uid, id)
-      // The same again is sent again: nobody knows yet whether the first one succeeds.
+      // The same version is sent again: it is not known yet whether the first one succeeds.
       if (underWay !== undefined && underWay > version) versions.set(id, underWay)
     }
     return versions
   }
 
-  /** Deletions nobody can come late for any more. */
-  async purge(goneUid: string, olderThanMs: number): Promise<void> {
-    const filter = `${goneAtField} < ${Date.now() - olderThanMs}`
+  /** Removes old deletions: no upsert can be that late. */
+  async #purge(goneUid: string): Promise<void> {
+    const filter = `${goneAtField} < ${Date.now() - this.#tombstonesMs}`
     const found = await this.#api.documents(goneUid, { filter, limit: 5_000, fields: [primaryKey] })
     const ids = found.map((document) => String(document[primaryKey]))
     if (ids.length > 0) await this.#api.deleteDocuments(goneUid, ids)
@@ -182,21 +191,14 @@ function isNewer(version: bigint, ...others: readonly (bigint | undefined)[]): b
   return others.every((other) => other === undefined || version > other)
 }
 
-/** No id twice in one call: of several, the highest version. */
-function newestOf(lines: readonly (DocumentLine | string)[]): DocumentLine[] {
-  const newest = new Map<string, DocumentLine>()
-  for (const line of lines) {
-    if (typeof line === 'string') continue
-    const other = newest.get(line.id)
-    if (other === undefined || other.version < line.version) newest.set(line.id, line)
-  }
-  return [...newest.values()]
+function newestLines(lines: readonly (DocumentLine | string)[]): DocumentLine[] {
+  return [...newestOf(lines.filter((line) => typeof line !== 'string')).values()]
 }
 
 function outcomesOf(lines: readonly (DocumentLine | string)[], sent: readonly DocumentLine[]) {
   const going = new Set(sent)
   return lines.map((line) => {
-    if (typeof line === 'string') return rejected({ code: 'DOCUMENT_INVALID', message: line })
+    if (typeof line === 'string') return refused(line)
     return going.has(line) ? undefined : superseded()
   })
 }

@@ -245,3 +245,15 @@ export function readFound(answer: unknown): Found {
   if (!Array.isArray(hits?.hits) || late === true) throw foreign()
   return answer as Found
 }
+
+/** The type of OpenSearch's error for an index that is not there. */
+export const MISSING = 'index_not_found_exception'
+
+export function isOf(error: unknown, type: string): boolean {
+  return error instanceof OpenSearchError && error.type === type
+}
+
+/** An index or an alias that is not there. */
+export function isGone(error: unknown): boolean {
+  return error instanceof OpenSearchError && error.status === 404
+}

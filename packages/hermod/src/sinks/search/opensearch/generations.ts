@@ -10,13 +10,12 @@ import { HermodError } from '../../../errors.ts'
 import type { ResolvedDefinition } from '../check-definition.ts'
 import { compareDefinitions } from '../compare-definitions.ts'
 import type { EnsuredIndex, Generation } from '../engine.ts'
-import { KnownGenerations, pick } from '../generations.ts'
-import type { IndexState } from './api.ts'
-import { type ApiCall, type Json, type OpenSearchApi, OpenSearchError } from './api.ts'
-import { type IndexSettings, mappingOf, settingsOf } from './mapping.ts'
+import { pick } from '../generations.ts'
+import type { Generations, OwnGeneration } from '../shell.ts'
+import { type ApiCall, type IndexState, isGone, isOf, type Json, type OpenSearchApi } from './api.ts'
+import { type IndexSettings, mappingOf, settingsOf } from './schema.ts'
 
-export interface OpenSearchGeneration extends Generation {
-  readonly definition: ResolvedDefinition
+export interface OpenSearchGeneration extends OwnGeneration {
   /** The index itself. */
   readonly name: string
   /** What is read and written through. */
@@ -24,36 +23,22 @@ export interface OpenSearchGeneration extends Generation {
   readonly liveAt: number
 }
 
-/** For so long a list of generations is believed. */
-const knownMs = 1_000
-/** And a little more, for a write that has just read it. */
-export const generationsMs = 1_500
 const ensureTries = 5
 
 const nameOf = (index: string, id: string) => `${index}_g${id}`
 const aliasOf = (index: string, id: string) => `${index}.g${id}`
 const stateAliasOf = (index: string, state: Generation['state']) => (state === 'live' ? index : `${index}.${state}`)
 
-export class OpenSearchGenerations {
+export class OpenSearchGenerations implements Generations<OpenSearchGeneration> {
   readonly #api: OpenSearchApi
   readonly #settings: IndexSettings
-  readonly #known = new KnownGenerations<OpenSearchGeneration>(knownMs)
 
   constructor(api: OpenSearchApi, settings: IndexSettings) {
     this.#api = api
     this.#settings = settings
   }
 
-  /** As last seen, for at most a second. */
-  list(index: string, call: ApiCall): Promise<readonly OpenSearchGeneration[]> {
-    return this.#known.list(index, () => this.#ask(index, call))
-  }
-
-  now(index: string, call: ApiCall): Promise<readonly OpenSearchGeneration[]> {
-    return this.#known.now(index, () => this.#ask(index, call))
-  }
-
-  async #ask(index: string, call: ApiCall): Promise<OpenSearchGeneration[]> {
+  async read(index: string, call: ApiCall): Promise<OpenSearchGeneration[]> {
     const found = await this.#api.indexes(`${index}_g*`, call)
     return Object.entries(found)
       .map(([name, state]) => generationOf(index, name, state))
@@ -63,43 +48,37 @@ export class OpenSearchGenerations {
 
   async ensure(index: string, definition: ResolvedDefinition, call: ApiCall): Promise<EnsuredIndex> {
     for (let tries = 1; ; tries++) {
-      const all = await this.now(index, call)
+      const all = await this.read(index, call)
       const live = all.find(({ state }) => state === 'live')
-      if (live !== undefined) return this.#compare(index, live, definition, call)
+      if (live !== undefined) return this.#compare(live, definition, call)
       const id = nextId(all)
       if (await this.#create(index, id, { definition, state: 'live' }, call)) {
         return { generation: id, state: 'created' }
       }
-      // Somebody else makes it right now.
+      // Another process is creating it right now.
       if (tries === ensureTries) throw refused(index, 'is being made by others over and over')
     }
   }
 
-  async #compare(
-    index: string,
-    live: OpenSearchGeneration,
-    definition: ResolvedDefinition,
-    call: ApiCall,
-  ): Promise<EnsuredIndex> {
+  async #compare(live: OpenSearchGeneration, definition: ResolvedDefinition, call: ApiCall): Promise<EnsuredIndex> {
     const change = compareDefinitions(live.definition, definition)
     if (change === 'none') return { generation: live.id, state: 'unchanged' }
     if (change === 'rebuild') return { generation: live.id, state: 'rebuild-needed' }
     await this.#api.changeMeta(live.name, metaOf({ ...live, definition }), call)
-    this.#known.changed(index)
     return { generation: live.id, state: 'updated' }
   }
 
-  async make(index: string, definition: ResolvedDefinition, call: ApiCall): Promise<OpenSearchGeneration> {
-    const all = await this.now(index, call)
+  async create(index: string, definition: ResolvedDefinition, call: ApiCall): Promise<OpenSearchGeneration> {
+    const all = await this.read(index, call)
     const id = nextId(all)
     const busy = all.some(({ state }) => state === 'building')
     if (busy || !(await this.#create(index, id, { definition, state: 'building' }, call))) {
       throw refused(index, 'already has a generation that is building')
     }
-    return pick(await this.now(index, call), index, id)
+    return pick(await this.read(index, call), index, id)
   }
 
-  /** The name is the lock: of two who make the same one, the server refuses the second. */
+  /** The name is the lock: if two processes create the same one, the server refuses the second. */
   async #create(
     index: string,
     id: string,
@@ -120,21 +99,19 @@ export class OpenSearchGenerations {
       if (isOf(error, 'resource_already_exists_exception')) return false
       if (isOf(error, 'invalid_alias_name_exception')) throw occupied(index, error)
       throw error
-    } finally {
-      this.#known.changed(index)
     }
   }
 
   /** What was written is made visible first: a swap must not show less than was there. */
   async swap(index: string, call: ApiCall): Promise<OpenSearchGeneration> {
-    const all = await this.now(index, call)
+    const all = await this.read(index, call)
     const next = all.find(({ state }) => state === 'building')
-    if (next === undefined) throw refused(index, 'has no generation in the making')
+    if (next === undefined) throw refused(index, 'has no generation that is building')
     return this.#makeLive(index, all, next, call)
   }
 
   async rollBack(index: string, call: ApiCall): Promise<OpenSearchGeneration> {
-    const all = await this.now(index, call)
+    const all = await this.read(index, call)
     const retired = all.filter(({ state }) => state === 'retired')
     const next = retired.toSorted((a, b) => a.liveAt - b.liveAt || Number(a.id) - Number(b.id))
     const last = next.at(-1)
@@ -142,7 +119,7 @@ export class OpenSearchGenerations {
     return this.#makeLive(index, all, last, call)
   }
 
-  /** Refused as a whole when another process was faster: an alias to remove is gone then. */
+  /** Refused as a whole if another process was faster: then an alias to remove is gone. */
   async #makeLive(
     index: string,
     all: readonly OpenSearchGeneration[],
@@ -158,15 +135,13 @@ export class OpenSearchGenerations {
     } catch (error) {
       if (isGone(error)) throw refused(index, 'was changed by somebody else meanwhile', error)
       throw error
-    } finally {
-      this.#known.changed(index)
     }
-    return pick(await this.now(index, call), index, undefined)
+    return pick(await this.read(index, call), index, undefined)
   }
 
-  /** Its state is taken first, so that nobody makes it live while it goes. */
+  /** Its state alias is removed first, so that nobody makes it live during the drop. */
   async drop(index: string, id: string, call: ApiCall): Promise<void> {
-    const found = (await this.now(index, call)).find((one) => one.id === id)
+    const found = (await this.read(index, call)).find((one) => one.id === id)
     if (found === undefined) return
     if (found.state === 'live') {
       throw refused(index, `has generation ${id} as the live one, which cannot be dropped`)
@@ -176,23 +151,13 @@ export class OpenSearchGenerations {
       await this.#api.changeAliases([remove(found.name, alias)], call)
     } catch (error) {
       if (!isGone(error)) throw error
-      const now = (await this.now(index, call)).find((one) => one.id === id)
+      const now = (await this.read(index, call)).find((one) => one.id === id)
       if (now?.state === 'live') throw refused(index, `has generation ${id} as the live one now`)
     }
     await this.#api.dropIndex(found.name, call).catch((error) => {
       if (!isGone(error)) throw error
     })
-    this.#known.changed(index)
   }
-}
-
-export function isOf(error: unknown, type: string): boolean {
-  return error instanceof OpenSearchError && error.type === type
-}
-
-/** An index or an alias that is not there. */
-export function isGone(error: unknown): boolean {
-  return error instanceof OpenSearchError && error.status === 404
 }
 
 function generationOf(

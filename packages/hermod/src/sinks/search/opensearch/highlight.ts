@@ -8,10 +8,10 @@ import { textsIn } from '../check-document.ts'
 import { fold } from '../fold.ts'
 import { highlight, spellings } from '../highlight.ts'
 import { joined } from '../identifiers.ts'
+import { displayed } from '../items.ts'
 import type { HighlightPart, Hit } from '../request.ts'
 import { analyzers } from './analysis.ts'
-import { type Asked, slipsMax } from './query.ts'
-import type { Search } from './search.ts'
+import { type Asked, type Search, slipsMax } from './query.ts'
 
 /** Below the 10,000 words that OpenSearch takes apart in one call. */
 const wordsMax = 5_000
@@ -25,13 +25,12 @@ interface Text {
 
 export async function highlightHits(search: Search, asked: Asked, hits: readonly Hit[]): Promise<Hit[]> {
   const { fields } = search.generation.definition
-  const hidden = new Set(fields.filter(({ displayed }) => !displayed).map(({ name }) => name))
   const marked = fields.filter(({ name }) => search.request.highlights.includes(name))
   const texts = hits.map(({ document }) => textsOf(marked, document))
   const found = await matching(search, asked, texts.flat())
   return hits.map((hit, at) => ({
     ...hit,
-    document: Object.fromEntries(Object.entries(hit.document).filter(([name]) => !hidden.has(name))),
+    document: displayed(search.generation.definition, hit.document),
     highlights: partsOf(texts[at] ?? [], found),
   }))
 }

@@ -1,8 +1,6 @@
 /** What an answer of OpenSearch means for the documents that met it. Decided by status, not by name. */
-import { HermodError } from '../../../errors.ts'
 import {
   delivered,
-  misconfigured,
   type Outcome,
   type OutcomeDetails,
   outcomeOfError,
@@ -18,9 +16,6 @@ const BLOCKED = 'cluster_block_exception'
 
 /** The whole call failed. */
 export function outcomeOfFailure(error: unknown, items: number): Outcome {
-  if (error instanceof HermodError) {
-    return misconfigured({ code: error.code, message: `${error.message}. ${error.fix}` })
-  }
   if (!(error instanceof OpenSearchError)) return outcomeOfError(error, { items })
   const { status, type, message, afterMs } = error
   const details = { status, code: type, message }

@@ -5,8 +5,9 @@
 import type { ResolvedDefinition } from '../check-definition.ts'
 import type { Condition, ResolvedRequest } from '../check-request.ts'
 import { endsShort, type Term } from '../query.ts'
-import type { Json } from './api.ts'
-import { headingWeight, identifiersField, plainField, reserved, weightsOf, wordsField } from './mapping.ts'
+import type { ApiCall, Json, OpenSearchApi } from './api.ts'
+import type { OpenSearchGeneration } from './generations.ts'
+import { headingWeight, identifiersField, plainField, reserved, weightsOf, wordsField } from './schema.ts'
 
 /** Of weight 1 to 4. */
 const BOOSTS: Readonly<Record<number, number>> = { 1: 1, 2: 2, 3: 4, 4: 8 }
@@ -23,6 +24,14 @@ export interface Asked {
   readonly terms: readonly Term[]
   /** Words that are spelt alike count too, behind those that were typed. */
   readonly similar: boolean
+}
+
+/** One search in progress. */
+export interface Search {
+  readonly api: OpenSearchApi
+  readonly generation: OpenSearchGeneration
+  readonly request: ResolvedRequest
+  readonly call: ApiCall
 }
 
 export function canBeSimilar(terms: readonly Term[]): boolean {

@@ -1,28 +1,16 @@
 /**
- * Searching in OpenSearch: what was typed first; when that finds little, once more with words that
- * are spelt alike. What was found exactly always stands first.
+ * Searching in OpenSearch: first what was typed; if that finds little, once more with words that are spelt
+ * alike. Exact matches always come first.
  */
-import type { ResolvedRequest } from '../check-request.ts'
-import { documentHash } from '../document-hash.ts'
-import type { StoredDocument } from '../engine.ts'
 import { endsShort, parseQuery, type Term } from '../query.ts'
 import type { FacetCount, Hit, SearchResult } from '../request.ts'
-import type { ApiCall, Found, FoundHit, Json, OpenSearchApi } from './api.ts'
-import type { OpenSearchGeneration } from './generations.ts'
+import type { Found, FoundHit } from './api.ts'
+import { taken } from './document.ts'
 import { highlightHits } from './highlight.ts'
-import { reserved } from './mapping.ts'
-import { type Asked, canBeSimilar, searchBody } from './query.ts'
+import { type Asked, canBeSimilar, type Search, searchBody } from './query.ts'
 
 /** Below this many documents other ways are tried. */
 const fewHits = 5
-
-/** One search under way. */
-export interface Search {
-  readonly api: OpenSearchApi
-  readonly generation: OpenSearchGeneration
-  readonly request: ResolvedRequest
-  readonly call: ApiCall
-}
 
 interface Answered {
   readonly asked: Asked
@@ -88,15 +76,4 @@ function isExact({ aggregations }: Found, name: string): boolean {
 function hitOf({ _id, _score, _source }: FoundHit): Hit {
   const { version, document } = taken(_source)
   return { id: _id, version, score: _score ?? 0, document, highlights: {} }
-}
-
-/** The document without what was added to it. */
-function taken(source: Json): { version: bigint; document: Record<string, unknown> } {
-  const { [reserved.id]: _, [reserved.version]: version, ...document } = source
-  return { version: BigInt(String(version ?? 0)), document }
-}
-
-export function storedOf(id: string, source: Json): StoredDocument & { readonly hash: string } {
-  const { version, document } = taken(source)
-  return { id, version, hash: documentHash(document), document }
 }

@@ -1,28 +1,14 @@
 /**
- * Upserts and deletions as a bulk: the document's text as it came, with its id and version added in
- * front and never parsed. The version is external, so an older one is refused by the server.
+ * Upserts and deletions as a bulk call to each generation. Those the answer names are settled; a generation
+ * that was dropped meanwhile has no say.
  */
-import { broken, type Outcome, rejected } from '../../sink.ts'
-import { idProblem } from '../check-document.ts'
-import type { Deletion, Upsert } from '../engine.ts'
-import type { ApiCall, BulkAnswer, OpenSearchApi } from './api.ts'
+import { broken, type Outcome } from '../../sink.ts'
+import type { Send } from '../shell.ts'
+import { worstOf } from '../worst-outcome.ts'
+import { type ApiCall, type BulkAnswer, MISSING, type OpenSearchApi, OpenSearchError } from './api.ts'
+import type { Action, Bulk, Entry } from './document.ts'
 import type { OpenSearchGeneration } from './generations.ts'
-import { reserved } from './mapping.ts'
 import { outcomeOfFailure, outcomeOfItem } from './outcomes.ts'
-
-type Action = 'index' | 'delete'
-
-/** What is sent for one document, or why it is not. */
-interface Entry {
-  readonly id: string
-  readonly lines?: string
-  readonly refused?: Outcome
-}
-
-export interface Bulk {
-  readonly action: Action
-  readonly entries: readonly Entry[]
-}
 
 /** An outcome per document of one generation; `gone`: the generation is not there any more. */
 export interface Written {
@@ -30,47 +16,26 @@ export interface Written {
   readonly gone: boolean
 }
 
-export function bulkOfUpserts(documents: readonly Upsert[]): Bulk {
-  return { action: 'index', entries: documents.map(upsertEntry) }
-}
-
-export function bulkOfDeletions(documents: readonly Deletion[]): Bulk {
-  const entries = documents.map(({ id, version }) => {
-    const problem = idProblem(id)
-    if (problem !== undefined) return { id, refused: refused(problem) }
-    return { id, lines: actionLine('delete', id, version) }
-  })
-  return { action: 'delete', entries }
-}
-
-function upsertEntry({ id, version, json }: Upsert): Entry {
-  const problem = idProblem(id)
-  if (problem !== undefined) return { id, refused: refused(problem) }
-  const source = spliced(json, id, version)
-  if (source === undefined) {
-    const says = 'the document is not an object: give the event a payload, or the subscription load()'
-    return { id, refused: refused(says) }
+/** Called a second time, it writes only to generations it has not written to. */
+export function sending(api: OpenSearchApi, bulk: Bulk): Send<OpenSearchGeneration> {
+  const written = new Map<string, Written>()
+  let calls = 0
+  return async ({ targets, call }) => {
+    calls++
+    await Promise.all(
+      targets.map(async (one) => {
+        if (!written.has(one.id)) written.set(one.id, await writeTo(api, one, bulk, call))
+      }),
+    )
+    const all = targets.flatMap(({ id }) => written.get(id) ?? [])
+    const gone = all.some((one) => one.gone)
+    if (gone && calls === 1)
+      throw new OpenSearchError(404, { type: MISSING, reason: 'a generation was dropped meanwhile' })
+    return worstOf(all.map(({ outcomes }) => outcomes))
   }
-  return { id, lines: `${actionLine('index', id, version)}${source}\n` }
 }
 
-const refused = (message: string) => rejected({ code: 'DOCUMENT_INVALID', message })
-
-function actionLine(action: Action, id: string, version: bigint): string {
-  return `{"${action}":{"_id":${JSON.stringify(id)},"version":${version},"version_type":"external"}}\n`
-}
-
-/** In JSON a line can only end between values, where a space means the same. */
-function spliced(json: string, id: string, version: bigint): string | undefined {
-  const text = json.trim()
-  if (text.length < 2 || text[0] !== '{' || text.at(-1) !== '}') return undefined
-  const rest = text.slice(1).replace(/[\r\n]+/g, ' ')
-  const comma = rest.trimStart() === '}' ? '' : ','
-  const ours = `"${reserved.id}":${JSON.stringify(id)},"${reserved.version}":"${version}"`
-  return `{${ours}${comma}${rest}`
-}
-
-export async function writeTo(
+async function writeTo(
   api: OpenSearchApi,
   { alias }: OpenSearchGeneration,
   { action, entries }: Bulk,
@@ -87,8 +52,6 @@ export async function writeTo(
     return { outcomes: entries.map((entry) => entry.refused ?? outcome), gone }
   }
 }
-
-const MISSING = 'index_not_found_exception'
 
 /** Those that are named settle; whatever is missing, more or foreign settles nothing. */
 function settle(action: Action, entries: readonly Entry[], sent: readonly Entry[], { items }: BulkAnswer): Written {

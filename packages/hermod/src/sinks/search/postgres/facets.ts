@@ -4,9 +4,9 @@
  */
 import type { Condition, ResolvedRequest } from '../check-request.ts'
 import type { FacetCount } from '../request.ts'
+import type { Session } from './api.ts'
 import type { PostgresGeneration } from './generations.ts'
 import type { Asked } from './query.ts'
-import type { Session } from './session.ts'
 import { allSql, conditionSql, matchSql, Params } from './where.ts'
 
 export interface CountedFacets {

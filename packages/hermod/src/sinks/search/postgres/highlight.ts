@@ -8,11 +8,11 @@ import type { ResolvedRequest } from '../check-request.ts'
 import { fold } from '../fold.ts'
 import { highlight, spellings } from '../highlight.ts'
 import { joined } from '../identifiers.ts'
+import { displayed } from '../items.ts'
 import type { HighlightPart, Hit } from '../request.ts'
+import type { Session } from './api.ts'
 import type { PostgresGeneration } from './generations.ts'
-import { displayed } from './hits.ts'
 import { type Asked, anyWord } from './query.ts'
-import type { Session } from './session.ts'
 
 const wordsMax = 5_000
 
@@ -32,7 +32,7 @@ export async function highlightHits(
   const found = await matching(session, generation, asked, texts.flat())
   return hits.map((hit, at) => ({
     ...hit,
-    document: displayed(generation, hit.document),
+    document: displayed(generation.definition, hit.document),
     highlights: partsOf(texts[at] ?? [], found),
   }))
 }

@@ -1,9 +1,10 @@
 /** The documents found: one statement for the page and the total, which is counted up to a bound. */
 import type { ResolvedRequest } from '../check-request.ts'
 import type { Hit } from '../request.ts'
-import { numberColumn, type PostgresGeneration } from './generations.ts'
+import type { Session } from './api.ts'
+import type { PostgresGeneration } from './generations.ts'
 import type { Asked } from './query.ts'
-import type { Session } from './session.ts'
+import { numberColumn } from './schema.ts'
 import { allSql, matchSql, Params } from './where.ts'
 
 export interface FoundPage {
@@ -111,13 +112,4 @@ function hitOf({ id, version, score, json }: Record<string, string | null>): Hit
     document: JSON.parse(json ?? '{}'),
     highlights: {},
   }
-}
-
-/** Only what the declaration displays, and what it does not know. */
-export function displayed(
-  { definition }: PostgresGeneration,
-  document: Readonly<Record<string, unknown>>,
-): Record<string, unknown> {
-  const hidden = new Set(definition.fields.filter((f) => !f.displayed).map(({ name }) => name))
-  return Object.fromEntries(Object.entries(document).filter(([name]) => !hidden.has(name)))
 }

@@ -1,6 +1,5 @@
 /** What an error of the search database means for the events that met it. */
 import { isConnectionError } from '../../../database.ts'
-import { HermodError } from '../../../errors.ts'
 import {
   misconfigured,
   type Outcome,
@@ -28,9 +27,6 @@ const MEANINGS: readonly [RegExp, Meaning][] = [
 
 export function outcomeOfSqlError(error: unknown, items: number): Outcome {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  if (error instanceof HermodError) {
-    return misconfigured({ code: error.code, message: `${error.message}. ${error.fix}` })
-  }
   const details = { code: String(code ?? 'ERROR'), message: discreet(String(message ?? '')) }
   if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code)) {
     const [, meaning] = MEANINGS.find(([state]) => state.test(code)) ?? [undefined, oneOfThem]

@@ -1,9 +1,11 @@
 /**
- * What the PostgreSQL engine installs: a schema of its own with the list of generations. Any number
- * of processes may install at once; a second time changes nothing.
+ * What the PostgreSQL engine installs: a schema of its own with the list of generations, and the tables
+ * of a generation. Any number of processes may install at once; a second time changes nothing.
  */
 import { HermodError } from '../../../errors.ts'
-import { inTransaction, type Session } from './session.ts'
+import type { ResolvedDefinition } from '../check-definition.ts'
+import { isNumeric } from '../check-request.ts'
+import { inTransaction, type Session } from './api.ts'
 
 const LOCK = 4841297201
 const VERSION = 1
@@ -104,4 +106,36 @@ async function create(session: Session, sql: string): Promise<void> {
     const says = `${what} cannot be created: ${message}`
     throw new HermodError('HMD_SEARCH_SETUP', says, { cause: error })
   }
+}
+
+/** Names of columns; fields are letters, digits and _, so quoting is enough. */
+export const numberColumn = (field: string) => `"n_${field}"`
+
+/** Ids sort by bytes, so that a scan pages in the same order everywhere. */
+export function tableOf(
+  { table, wordTable }: { readonly table: string; readonly wordTable: string },
+  { fields }: ResolvedDefinition,
+): string[] {
+  const numbers = fields.filter(isNumeric).map(({ name }) => numberColumn(name))
+  const gin = 'with (gin_pending_list_limit = 1024)'
+  return [
+    `create table ${table} (
+       id text collate "C" primary key, version bigint not null,
+       deleted boolean not null default false, deleted_at timestamptz,
+       hash text not null default '', source json,
+       heading tsvector not null default '', words tsvector not null default '', keys text[] not null default '{}'
+       ${numbers.map((name) => `, ${name} double precision`).join('')})`,
+    `create index on ${table} using gin (words) ${gin} where not deleted`,
+    `create index on ${table} using gin (heading) ${gin} where not deleted`,
+    `create index on ${table} using gin (keys) ${gin} where not deleted`,
+    `create index on ${table} (version desc, id) where not deleted`,
+    `create index on ${table} (deleted_at) where deleted`,
+    ...numbers.map((name) => {
+      return `create index on ${table} (${name} desc nulls last, id) where not deleted`
+    }),
+    `create table ${wordTable} (word text collate "C" primary key)`,
+    `do $$ declare s text := (select quote_ident(n.nspname) from pg_extension e
+         join pg_namespace n on n.oid = e.extnamespace where e.extname = 'pg_trgm');
+     begin execute format('create index on %s using gin (word %s.gin_trgm_ops)', '${wordTable}', s); end $$`,
+  ]
 }

@@ -5,12 +5,12 @@
 import type { ResolvedRequest } from '../check-request.ts'
 import { endsShort, finished, parseQuery, type Term } from '../query.ts'
 import type { SearchResult } from '../request.ts'
+import type { Session } from './api.ts'
 import { countFacets } from './facets.ts'
 import type { PostgresGeneration } from './generations.ts'
 import { highlightHits } from './highlight.ts'
 import { type FoundPage, findHits } from './hits.ts'
 import { type Asked, type AskOptions, ask } from './query.ts'
-import type { Session } from './session.ts'
 import { nearWords } from './words.ts'
 
 /** Below this many documents other ways are tried. */
@@ -21,7 +21,7 @@ interface Found {
   readonly page: FoundPage
 }
 
-/** One search under way. */
+/** One search in progress. */
 interface Search {
   readonly session: Session
   readonly schema: string
@@ -60,7 +60,7 @@ async function find(search: Search, terms: readonly Term[], options: AskOptions 
   return { asked: everything, page: await findHits(session, generation, request, everything) }
 }
 
-/** Undefined when enough was found, or no word is like one of those typed. */
+/** Undefined when enough was found, or when no similar words exist. */
 async function findSimilar(search: Search, { asked, page }: Found): Promise<Found | undefined> {
   if (asked.query === undefined || page.total >= fewHits) return undefined
   const { session, schema, generation } = search
@@ -75,7 +75,7 @@ async function findSimilar(search: Search, { asked, page }: Found): Promise<Foun
   return find(search, asked.terms, { alternatives, exact: asked.query })
 }
 
-/** They find nothing; as if nothing had been typed, they find everything. */
+/** A query of stop words only finds nothing; it is treated as an empty query, which finds everything. */
 async function onlyStopWords({ session, generation }: Search, { query }: Asked): Promise<boolean> {
   if (query === undefined) return false
   const [row] = await session.rows(

@@ -1,8 +1,8 @@
 /** The conditions of a request as SQL; every value is a parameter. */
 import type { Comparison, Condition } from '../check-request.ts'
-import { numberColumn } from './generations.ts'
+import { keyOf } from './document.ts'
 import type { Asked } from './query.ts'
-import { keyOf } from './row.ts'
+import { numberColumn } from './schema.ts'
 
 /** Collects parameters and gives each its place. */
 export class Params {

@@ -3,9 +3,9 @@
  * person is still typing may end. Words stay when their documents go; a new generation starts afresh.
  */
 import { editDistance } from '../../../nearest.ts'
+import type { Session } from './api.ts'
+import type { DocumentRow } from './document.ts'
 import type { PostgresGeneration } from './generations.ts'
-import type { DocumentRow } from './row.ts'
-import type { Session } from './session.ts'
 
 const WORD = /^\p{L}{4,24}$/u
 /** Per document: what is more than this is no prose. */

@@ -3,27 +3,67 @@
  * cannot deadlock, and a version that only grows. A deletion leaves a tombstone, so that an upsert
  * that comes late stays out.
  */
-import { delivered, type Outcome, rejected, superseded } from '../../sink.ts'
+import type { Database } from '../../../database.ts'
+import { delivered, type Outcome, superseded } from '../../sink.ts'
 import { isNumeric } from '../check-request.ts'
 import type { Deletion, Upsert } from '../engine.ts'
-import { numberColumn, type PostgresGeneration } from './generations.ts'
+import { hourly, newestOf, refused } from '../items.ts'
+import type { Send } from '../shell.ts'
+import { worstOf } from '../worst-outcome.ts'
+import { type Session, withSession } from './api.ts'
+import { type DocumentRow, keySeparator, rowOf } from './document.ts'
+import type { PostgresGeneration } from './generations.ts'
 import { outcomeOfSqlError } from './outcomes.ts'
-import { type DocumentRow, keySeparator, rowOf } from './row.ts'
-import type { Session } from './session.ts'
-import type { WordList } from './words.ts'
+import { numberColumn } from './schema.ts'
+import { WordList } from './words.ts'
 
-/** When even the usual cut is too much for a tsvector. */
+export class PostgresWriter {
+  readonly #db: Database
+  readonly #tombstonesMs: number
+  readonly #words = new WordList()
+  readonly #purgeDue = hourly()
+
+  constructor(db: Database, tombstonesMs: number) {
+    this.#db = db
+    this.#tombstonesMs = tombstonesMs
+  }
+
+  upserting(documents: readonly Upsert[]): Send<PostgresGeneration> {
+    return this.#each((session, generation) => upsertInto(session, generation, documents, this.#words))
+  }
+
+  deleting(deletions: readonly Deletion[]): Send<PostgresGeneration> {
+    return this.#each((session, generation) => deleteFrom(session, generation, deletions))
+  }
+
+  /** One generation after the other on one connection. */
+  #each(write: (session: Session, generation: PostgresGeneration) => Promise<Outcome[]>): Send<PostgresGeneration> {
+    return ({ targets, call }) =>
+      withSession(this.#db, call.signal, async (session) => {
+        const outcomes: Outcome[][] = []
+        for (const target of targets) outcomes.push(await write(session, target))
+        if (this.#purgeDue()) await this.#purge(session, targets)
+        return worstOf(outcomes)
+      })
+  }
+
+  async #purge(session: Session, targets: readonly PostgresGeneration[]): Promise<void> {
+    for (const target of targets) await purgeTombstones(session, target, this.#tombstonesMs).catch(() => {})
+  }
+}
+
+/** Used when the usual limit is still too much for a tsvector. */
 const secondCutChars = 40_000
 
 /** One outcome per document of one generation, in the order given. */
-export async function upsertInto(
+async function upsertInto(
   session: Session,
   generation: PostgresGeneration,
   documents: readonly Upsert[],
   words: WordList,
 ): Promise<Outcome[]> {
   const rows = documents.map((document) => rowOf(generation.definition, document))
-  const newest = newestOf(rows.filter((row) => typeof row !== 'string'))
+  const newest = [...newestOf(rows.filter((row) => typeof row !== 'string')).values()]
   try {
     await words.add(session, generation, newest)
     const applied = await writeRows(session, generation, newest)
@@ -36,7 +76,7 @@ export async function upsertInto(
   }
 }
 
-/** A single document whose words do not fit into a tsvector is searchable by its beginning. */
+/** A document whose words do not fit into a tsvector can be searched by its beginning. */
 async function cutShort(
   session: Session,
   generation: PostgresGeneration,
@@ -58,18 +98,6 @@ async function cutShort(
 function outcomeOf(row: DocumentRow | string, newest: readonly DocumentRow[], applied: ReadonlySet<string>): Outcome {
   if (typeof row === 'string') return refused(row)
   return applied.has(row.id) && newest.includes(row) ? delivered() : superseded()
-}
-
-const refused = (message: string) => rejected({ code: 'DOCUMENT_INVALID', message })
-
-/** No id twice in one statement: of several, the highest version. */
-function newestOf<T extends { readonly id: string; readonly version: bigint }>(items: readonly T[]): T[] {
-  const newest = new Map<string, T>()
-  for (const item of items) {
-    const other = newest.get(item.id)
-    if (other === undefined || other.version < item.version) newest.set(item.id, item)
-  }
-  return [...newest.values()]
 }
 
 /** Ids that were applied. */
@@ -117,13 +145,13 @@ function upsertSql({ table, definition }: PostgresGeneration): string {
 }
 
 /** One outcome per deletion of one generation, in the order given. */
-export async function deleteFrom(
+async function deleteFrom(
   session: Session,
   { table, definition }: PostgresGeneration,
   deletions: readonly Deletion[],
 ): Promise<Outcome[]> {
   const numbers = definition.fields.filter(isNumeric).map(({ name }) => numberColumn(name))
-  const newest = newestOf(deletions)
+  const newest = [...newestOf(deletions).values()]
   try {
     const written = await session.rows(
       `insert into ${table} as d (id, version, deleted, deleted_at)
@@ -143,12 +171,8 @@ export async function deleteFrom(
   }
 }
 
-/** Tombstones nobody can come late for any more. */
-export async function purgeTombstones(
-  session: Session,
-  { table }: PostgresGeneration,
-  olderThanMs: number,
-): Promise<void> {
+/** Removes old tombstones: no upsert can be that late. */
+async function purgeTombstones(session: Session, { table }: PostgresGeneration, olderThanMs: number): Promise<void> {
   await session.rows(
     `delete from ${table} where id in (select id from ${table}
         where deleted and deleted_at < clock_timestamp() - $1 * interval '1 millisecond'

@@ -245,3 +245,8 @@ export function readResults(results: unknown, expected: number): readonly Found[
   }
   return results
 }
+
+/** A collection that is not there. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof TypesenseError && error.status === 404
+}

@@ -10,6 +10,7 @@ import { documentHash } from '../document-hash.ts'
 import type { StoredDocument, Upsert } from '../engine.ts'
 import { wordsOf } from '../fold.ts'
 import { identifierWords } from '../identifiers.ts'
+import { displayed } from '../items.ts'
 import type { StoredFields } from './api.ts'
 import { columnOf, hasStems, isColumn, isStemmed, numberColumn, own, ownPrefix } from './schema.ts'
 
@@ -155,10 +156,4 @@ export function storedDocument(definition: ResolvedDefinition, stored: StoredFie
 
 export function versionOf(stored: StoredFields): bigint {
   return BigInt(String(stored[own.version] ?? 0))
-}
-
-/** Only what the declaration displays, and what it does not know. */
-export function displayed({ fields }: ResolvedDefinition, document: Values): Record<string, unknown> {
-  const hidden = new Set(fields.filter((field) => !field.displayed).map(({ name }) => name))
-  return Object.fromEntries(Object.entries(document).filter(([name]) => !hidden.has(name)))
 }

@@ -1,7 +1,7 @@
 /**
  * Generations in Typesense: a collection each, and an alias of the index's name that says which one is
  * live. Swapping is one write of the alias. No state but the alias changes: what is newer than the
- * live one is in the making, what is older is retired, and a roll-back marks what it leaves.
+ * live one is building, what is older is retired, and a roll-back marks what it leaves.
  *
  *   building ──swap──▶ live ──swap, roll back──▶ retired ──roll back──▶ live
  */
@@ -9,12 +9,13 @@ import { HermodError } from '../../../errors.ts'
 import type { ResolvedDefinition } from '../check-definition.ts'
 import { compareDefinitions } from '../compare-definitions.ts'
 import type { EnsuredIndex, Generation } from '../engine.ts'
-import { KnownGenerations, pick, told } from '../generations.ts'
+import { pick } from '../generations.ts'
+import type { Generations, OwnGeneration } from '../shell.ts'
 import { type ApiCall, type Collection, orMissing, type TypesenseApi, TypesenseError } from './api.ts'
 import { collectionOf, tombstonesOf } from './schema.ts'
 
-export interface TypesenseGeneration extends Generation {
-  readonly definition: ResolvedDefinition
+export interface TypesenseGeneration extends OwnGeneration {
+  readonly index: string
   readonly collection: string
   readonly documents: number
 }
@@ -24,35 +25,21 @@ interface Listed {
   readonly live: TypesenseGeneration | undefined
 }
 
-/** Another process learns of a new generation within this time. */
-export const generationsMs = 2_000
 const ensureTries = 5
 
 /** No index has a hyphen in its name, so no index is called like another one's generation. */
 const collectionName = (index: string, id: string) => `${index}-g${id}`
 export const tombstonesName = (index: string) => `${index}-deleted`
 
-export class Generations {
+export class TypesenseGenerations implements Generations<TypesenseGeneration> {
   readonly #api: TypesenseApi
-  readonly #known = new KnownGenerations<TypesenseGeneration>(generationsMs)
 
   constructor(api: TypesenseApi) {
     this.#api = api
   }
 
-  /** As last seen, for at most two seconds. */
-  list(index: string, call: ApiCall): Promise<readonly TypesenseGeneration[]> {
-    return this.#known.list(index, async () => (await this.#read(index, call)).generations)
-  }
-
-  now(index: string, call: ApiCall): Promise<readonly TypesenseGeneration[]> {
-    return this.#known.now(index, async () => (await this.#read(index, call)).generations)
-  }
-
-  /** For whoever is about to change them. */
-  async #now(index: string, call: ApiCall): Promise<Listed> {
-    this.#known.changed(index)
-    return this.#read(index, call)
+  async read(index: string, call: ApiCall): Promise<readonly TypesenseGeneration[]> {
+    return (await this.#read(index, call)).generations
   }
 
   /** The alias is read last: what it names is in the list, unless that was dropped meanwhile. */
@@ -65,15 +52,14 @@ export class Generations {
   async ensure(index: string, definition: ResolvedDefinition, call: ApiCall): Promise<EnsuredIndex> {
     await this.#createTombstones(index, call)
     for (let tries = 1; ; tries++) {
-      const { generations, live } = await this.#now(index, call)
+      const { generations, live } = await this.#read(index, call)
       if (live !== undefined) return this.#compare(index, generations, definition, call)
       const [first] = generations
       const id = first?.id ?? '1'
       const made = first === undefined && (await this.#create(index, id, definition, call))
       if (!made && first === undefined && tries < ensureTries) continue
-      // Whoever made it may have stopped before this; all name the same one.
+      // The process that created it may have stopped before this; all set the same alias.
       await this.#api.setAlias(index, collectionName(index, id), call)
-      this.#known.changed(index)
       return { generation: id, state: made ? 'created' : 'unchanged' }
     }
   }
@@ -89,12 +75,11 @@ export class Generations {
     if (change === 'none') return { generation: live.id, state: 'unchanged' }
     if (change === 'displayed') {
       await this.#api.changeMetadata(live.collection, metadataOf(definition), call)
-      this.#known.changed(index)
       return { generation: live.id, state: 'updated' }
     }
     const replaced = live.documents === 0 && generations.length === 1
     if (!replaced) return { generation: live.id, state: 'rebuild-needed' }
-    const made = await this.make(index, definition, call)
+    const made = await this.create(index, definition, call)
     await this.swap(index, call)
     await this.drop(index, live.id, call)
     return { generation: made.id, state: 'updated' }
@@ -106,9 +91,9 @@ export class Generations {
     return created(this.#api.createCollection(collection, call))
   }
 
-  /** What an operator dropped by mistake. */
+  /** Puts back the collection of deletions, in case an operator dropped it. */
   async repair(index: string, call: ApiCall): Promise<void> {
-    const { live } = await this.#now(index, call)
+    const { live } = await this.#read(index, call)
     if (live !== undefined) await this.#createTombstones(index, call)
   }
 
@@ -116,9 +101,9 @@ export class Generations {
     await created(this.#api.createCollection(tombstonesOf(tombstonesName(index)), call))
   }
 
-  /** The name is the lock: of two who make the same one, Typesense refuses the second. */
-  async make(index: string, definition: ResolvedDefinition, call: ApiCall): Promise<Generation> {
-    const { generations } = await this.#now(index, call)
+  /** The name is the lock: if two processes create the same one, Typesense refuses the second. */
+  async create(index: string, definition: ResolvedDefinition, call: ApiCall): Promise<Generation> {
+    const { generations } = await this.#read(index, call)
     const newest = Math.max(0, ...generations.map(({ id }) => Number(id)))
     const id = String(newest + 1)
     const busy = generations.some(({ state }) => state === 'building')
@@ -126,19 +111,19 @@ export class Generations {
       throw refused(index, 'already has a generation that is building')
     }
     await this.#createTombstones(index, call)
-    return told(pick((await this.#now(index, call)).generations, index, id))
+    return pick(await this.read(index, call), index, id)
   }
 
   async swap(index: string, call: ApiCall): Promise<Generation> {
-    const { generations } = await this.#now(index, call)
+    const { generations } = await this.#read(index, call)
     const next = generations.find(({ state }) => state === 'building')
-    if (next === undefined) throw refused(index, 'has no generation in the making')
+    if (next === undefined) throw refused(index, 'has no generation that is building')
     return this.#makeLive(index, next, call)
   }
 
-  /** What is left behind is marked first: else it would look like one in the making. */
+  /** The former live one is marked first: otherwise it would look like one that is building. */
   async rollBack(index: string, call: ApiCall): Promise<Generation> {
-    const { generations, live } = await this.#now(index, call)
+    const { generations, live } = await this.#read(index, call)
     const next = generations.findLast(({ state }) => state === 'retired')
     if (next === undefined) throw refused(index, 'has no earlier generation to go back to')
     if (live !== undefined) {
@@ -154,12 +139,11 @@ export class Generations {
     call: ApiCall,
   ): Promise<Generation> {
     await this.#api.setAlias(index, collection, call)
-    this.#known.changed(index)
     return { id, state: 'live', createdAt }
   }
 
   async drop(index: string, id: string, call: ApiCall): Promise<void> {
-    const { generations } = await this.#now(index, call)
+    const { generations } = await this.#read(index, call)
     const found = generations.find((one) => one.id === id)
     if (found === undefined) return
     if (found.state === 'live') {
@@ -167,7 +151,6 @@ export class Generations {
       throw new HermodError('HMD_SEARCH_GENERATION', says)
     }
     await orMissing(this.#api.dropCollection(found.collection, call))
-    this.#known.changed(index)
   }
 }
 
@@ -180,7 +163,7 @@ function listedOf(index: string, collections: readonly Collection[], alias: stri
   const generations = numbered.map(({ collection, id }) => {
     const retired = id < (liveId ?? 0) || retiredOf(collection)
     const state = id === liveId ? 'live' : retired ? 'retired' : 'building'
-    return generationOf(collection, String(id), state)
+    return { index, ...generationOf(collection, String(id), state) }
   })
   return { generations, live: generations.find(({ state }) => state === 'live') }
 }
@@ -196,7 +179,7 @@ function generationOf(
   { name, created_at, num_documents, metadata }: Collection,
   id: string,
   state: Generation['state'],
-): TypesenseGeneration {
+): Omit<TypesenseGeneration, 'index'> {
   const { definition } = (metadata as { hermod: { definition: ResolvedDefinition } }).hermod
   return {
     id,

@@ -1,5 +1,4 @@
 /** What an answer of Typesense, or none, means for the documents that were sent. */
-import { HermodError } from '../../../errors.ts'
 import {
   misconfigured,
   type Outcome,
@@ -16,9 +15,6 @@ import { BUSY, TypesenseError } from './api.ts'
 const busyAfterMs = 10_000
 
 export function outcomeOfFailure(error: unknown, items: number): Outcome {
-  if (error instanceof HermodError) {
-    return misconfigured({ code: error.code, message: `${error.message}. ${error.fix}` })
-  }
   if (!(error instanceof TypesenseError)) return outcomeOfError(error, { items })
   const { status, message, afterMs } = error
   const details: OutcomeDetails = { status, message, code: `TYPESENSE_${status}` }

@@ -13,7 +13,7 @@ import { columnOf, hasStems, isStemmed, numberColumn, own } from './schema.ts'
 export interface Asked {
   /** `*` finds everything. */
   readonly q: string
-  /** The last word may go on. */
+  /** The person may still be typing this word. */
   readonly unfinished: boolean
   /** Words in a fixed order are wanted, or unwanted. */
   readonly phrases: boolean

@@ -3,7 +3,7 @@
  * once, however many are written meanwhile.
  */
 import { HermodError } from '../../../errors.ts'
-import type { ScannedDocument, ScannedPage, ScanPage } from '../engine.ts'
+import type { Call, ScannedDocument, ScannedPage, ScanPage } from '../engine.ts'
 import type { StoredFields, TypesenseApi } from './api.ts'
 import { decodeId, scanKey, versionOf } from './document.ts'
 import { own } from './schema.ts'
@@ -20,7 +20,8 @@ interface Cursor {
 export async function scanIn(
   api: TypesenseApi,
   collection: string,
-  { after, limit = 1_000, signal }: ScanPage,
+  { after, limit = 1_000 }: ScanPage,
+  call: Call,
 ): Promise<ScannedPage> {
   const cursor = after === undefined ? undefined : readCursor(after)
   const wanted = Math.min(Math.max(1, limit), limitMax) + (cursor?.seen.length ?? 0)
@@ -37,7 +38,7 @@ export async function scanIn(
       include_fields: `id,${own.version},${own.hash}`,
     })
   }
-  const results = await api.multiSearch(searches, { signal })
+  const results = await api.multiSearch(searches, call)
   const found = results.flatMap(({ hits }) => hits.map(({ document }) => document))
   const fresh = found.filter(({ id }) => !cursor?.seen.includes(String(id)))
   const more = (results[0]?.found ?? 0) > wanted

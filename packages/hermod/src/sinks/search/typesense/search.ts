@@ -4,13 +4,14 @@
  */
 import { refuse } from '../../../check-options.ts'
 import { textsIn } from '../check-document.ts'
-import { checkRequest, type ResolvedRequest } from '../check-request.ts'
+import type { ResolvedRequest } from '../check-request.ts'
 import { wordsOf as foldedWords } from '../fold.ts'
 import { highlight } from '../highlight.ts'
 import { joined } from '../identifiers.ts'
-import type { FacetCount, HighlightPart, Hit, SearchRequest, SearchResult } from '../request.ts'
+import { displayed } from '../items.ts'
+import type { FacetCount, HighlightPart, Hit, SearchResult } from '../request.ts'
 import type { ApiCall, Found, FoundHit, SearchParameters, TypesenseApi } from './api.ts'
-import { displayed, documentOf, storedDocument } from './document.ts'
+import { documentOf, storedDocument } from './document.ts'
 import type { TypesenseGeneration } from './generations.ts'
 import { type Asked, ask, filterOf, findsNothing, sortFieldsMax, sortOf, wordsOf } from './query.ts'
 import { columnOf, hasStems, isColumn, own, unreadColumns } from './schema.ts'
@@ -33,16 +34,14 @@ interface Plan {
 
 export async function searchIn(
   api: TypesenseApi,
-  index: string,
   generation: TypesenseGeneration,
-  given: SearchRequest,
+  request: ResolvedRequest,
+  call: ApiCall,
 ): Promise<SearchResult> {
-  const request = checkRequest(index, generation.definition, given)
   if (request.sort.length > sortFieldsMax) {
     const says = `has more than ${sortFieldsMax} fields, which is all that Typesense sorts by`
-    refuse(`search in ${index}`, [{ field: 'sort', says }])
+    refuse(`search in ${generation.index}`, [{ field: 'sort', says }])
   }
-  const call = { signal: given.signal }
   const search = { generation, request, asked: ask(generation.definition, request.query) }
   const exact = await run(api, search, { similar: false }, call)
   const retried = exact.main.found === 0 && search.asked.q !== '*' && !exact.closed

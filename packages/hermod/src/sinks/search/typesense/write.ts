@@ -1,17 +1,17 @@
 /**
  * Upserts and deletions in every generation. Typesense knows no versions, so those that are there are
- * read right before the write, and deletions are remembered in a collection of their own; writers of
- * the same document take turns within a process. Between processes it is the lane that keeps order.
+ * read right before the write, and deletions are remembered in a collection of their own. Writers of
+ * the same document take turns within a process; between processes the lane keeps the order.
  */
-import { delivered, type Outcome, rejected, superseded } from '../../sink.ts'
+import { delivered, type Outcome, superseded } from '../../sink.ts'
 import { idProblem } from '../check-document.ts'
-import type { Deletion, Upsert, Write } from '../engine.ts'
-import { pick } from '../generations.ts'
+import type { Deletion, Upsert } from '../engine.ts'
+import { hourly, newestOf, refused } from '../items.ts'
+import type { Send } from '../shell.ts'
 import { worstOf } from '../worst-outcome.ts'
-import { WriteTurns } from '../write-turns.ts'
-import { type ApiCall, type TypesenseApi, TypesenseError } from './api.ts'
+import { type ApiCall, isMissing, type TypesenseApi, TypesenseError } from './api.ts'
 import { encodeId, lineOf, versionOf } from './document.ts'
-import { type Generations, type TypesenseGeneration, tombstonesName } from './generations.ts'
+import { type TypesenseGeneration, type TypesenseGenerations, tombstonesName } from './generations.ts'
 import { ImportPace, importLines, type Line } from './import.ts'
 import { outcomeOfFailure } from './outcomes.ts'
 import { own } from './schema.ts'
@@ -21,12 +21,9 @@ const hitsMax = 250
 const searchesMax = 40
 /** The filter of a deletion is part of the address. */
 const filterCharsMax = 3_000
-const purgeEveryMs = 3_600_000
 
 type Versions = ReadonlyMap<string, bigint>
 type Item = { readonly id: string; readonly version: bigint }
-
-const refused = (message: string) => rejected({ code: 'DOCUMENT_INVALID', message })
 
 export interface WriterOptions {
   readonly tombstonesMs: number
@@ -34,20 +31,19 @@ export interface WriterOptions {
 
 export class TypesenseWriter {
   readonly #api: TypesenseApi
-  readonly #generations: Generations
+  readonly #generations: TypesenseGenerations
   readonly #tombstonesMs: number
-  readonly #turns = new WriteTurns()
   readonly #pace = new ImportPace()
-  #purgedAt = 0
+  readonly #purgeDue = hourly()
 
-  constructor(api: TypesenseApi, generations: Generations, { tombstonesMs }: WriterOptions) {
+  constructor(api: TypesenseApi, generations: TypesenseGenerations, { tombstonesMs }: WriterOptions) {
     this.#api = api
     this.#generations = generations
     this.#tombstonesMs = tombstonesMs
   }
 
-  upsert(index: string, documents: readonly Upsert[], options: Write) {
-    return this.#write(index, documents, options, async (targets, call) => {
+  upserting(documents: readonly Upsert[]): Send<TypesenseGeneration> {
+    return this.#repairing(async ({ index, targets, call }) => {
       const outcomes: Outcome[][] = []
       for (const target of targets) {
         outcomes.push(await this.#upsertInto(index, target, documents, call))
@@ -56,43 +52,25 @@ export class TypesenseWriter {
     })
   }
 
-  delete(index: string, deletions: readonly Deletion[], options: Write) {
-    return this.#write(index, deletions, options, (targets, call) =>
+  deleting(deletions: readonly Deletion[]): Send<TypesenseGeneration> {
+    return this.#repairing(({ index, targets, call }) =>
       this.#inSlices(deletions, (slice) => this.#deleteFrom(index, targets, slice, call)),
     )
   }
 
-  async #write(
-    index: string,
-    items: readonly Item[],
-    { generation, signal }: Write,
-    work: (targets: readonly TypesenseGeneration[], call: ApiCall) => Promise<Outcome[]>,
-  ): Promise<readonly Outcome[]> {
-    if (items.length === 0) return []
-    const call = { signal }
-    const once = async () => {
-      const all = await this.#generations.list(index, call)
-      const first = pick(all, index, generation)
-      const others = generation === undefined ? all.filter((one) => one !== first) : []
-      return work([first, ...others], call)
-    }
-    try {
-      const ids = items.map(({ id }) => `${index} ${id}`)
-      return await this.#turns.run(ids, () => once().catch((error) => this.#again(index, error, once, call)))
-    } catch (error) {
-      const outcome = outcomeOfFailure(error, items.length)
-      return items.map(() => outcome)
+  /** The collection of deletions may be what is missing: an operator dropped it by mistake. */
+  #repairing(send: Send<TypesenseGeneration>): Send<TypesenseGeneration> {
+    return async (to) => {
+      try {
+        return await send(to)
+      } catch (error) {
+        if (isMissing(error)) await this.#generations.repair(to.index, to.call)
+        throw error
+      }
     }
   }
 
-  /** A generation was dropped meanwhile: once more, with those that are there now. */
-  async #again<T>(index: string, error: unknown, once: () => Promise<T>, call: ApiCall): Promise<T> {
-    if (!isMissing(error)) throw error
-    await this.#generations.repair(index, call)
-    return once()
-  }
-
-  /** A part that fails as a whole ends the call: what follows was not sent. */
+  /** A slice that fails as a whole ends the call: later slices are not sent. */
   async #inSlices<T extends Item>(
     items: readonly T[],
     work: (slice: readonly T[]) => Promise<Outcome[]>,
@@ -163,7 +141,7 @@ export class TypesenseWriter {
     })
   }
 
-  /** Before the documents go: a crash in between leaves nothing that could come back. */
+  /** Before the documents are deleted: after a crash in between, no upsert can bring one back. */
   async #remember(tombstones: string, deletions: readonly Deletion[], call: ApiCall): Promise<void> {
     const lines = deletions.map(({ id, version }) => {
       const encoded = encodeId(id)
@@ -222,12 +200,10 @@ export class TypesenseWriter {
     return found
   }
 
-  /** Now and then, in passing: deletions nobody can come late for any more. */
+  /** Once an hour: removes old deletions; no upsert can be that late. */
   async #purge(tombstones: string, call: ApiCall): Promise<void> {
-    const nowMs = Date.now()
-    if (nowMs - this.#purgedAt < purgeEveryMs) return
-    this.#purgedAt = nowMs
-    const filter = `hermod_at:<${nowMs - this.#tombstonesMs}`
+    if (!this.#purgeDue()) return
+    const filter = `hermod_at:<${Date.now() - this.#tombstonesMs}`
     await this.#api.deleteDocuments(tombstones, filter, call).catch(() => {})
   }
 }
@@ -241,22 +217,8 @@ function isStale({ id, version }: Item, known: readonly Versions[], equalToo = f
   })
 }
 
-/** Of several for one document, the highest version. */
-function newestOf<T extends Item>(items: readonly T[]): Map<string, T> {
-  const newest = new Map<string, T>()
-  for (const item of items) {
-    const other = newest.get(item.id)
-    if (other === undefined || other.version < item.version) newest.set(item.id, item)
-  }
-  return newest
-}
-
 function chunks<T>(items: readonly T[], size: number): T[][] {
   const parts: T[][] = []
   for (let at = 0; at < items.length; at += size) parts.push(items.slice(at, at + size))
   return parts
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof TypesenseError && error.status === 404
 }

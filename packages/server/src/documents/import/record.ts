@@ -1,13 +1,13 @@
 /**
  * The record of an import, and the key that makes it happen once: whoever repeats a request gets the
- * import that was made, waits for the one that runs, or goes on for one whose process died.
+ * finished import, waits for the running one, or continues the one whose process died.
  */
-import type { Actor } from '../actor.ts'
-import { type Asked, type Platform, type Tx, transaction } from '../platform.ts'
-import { Problem } from '../problems.ts'
-import { errorsMax, type Received } from './import-receive.ts'
-import type { RowError } from './import-rows.ts'
-import type { BatchResult } from './import-write.ts'
+import type { Actor } from '../../actor.ts'
+import { type Asked, type Platform, type Tx, transaction } from '../../platform.ts'
+import { Problem } from '../../problems.ts'
+import { errorsMax, type Received } from './receive.ts'
+import type { RowError } from './rows.ts'
+import type { BatchResult } from './write.ts'
 
 export const importModes = ['all', 'best-effort'] as const
 export type ImportMode = (typeof importModes)[number]
@@ -37,7 +37,7 @@ export interface Claim {
   readonly attempt: number
 }
 
-/** A process that has not been heard of for this long is dead; the same request goes on for it. */
+/** A process without a sign of life for this long counts as dead; the same request continues its import. */
 const SILENT = `state = 'running' and alive_at < clock_timestamp() - interval '30 seconds'`
 
 const COLUMNS = `id, case when ${SILENT} then 'interrupted' else state end as state, mode, rows_total::float8 as total,

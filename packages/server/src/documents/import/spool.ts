@@ -1,12 +1,12 @@
 /**
- * Rows on their way: checked as they arrive and kept in a file without a name, so that a slow client
+ * Rows of an import: checked as they arrive and kept in an unnamed file, so that a slow client
  * holds no transaction, a cut connection leaves nothing, and memory stays small.
  */
 import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import type { ImportRow } from './import-rows.ts'
+import type { ImportRow } from './rows.ts'
 
 const writeChars = 262_144
 /** Rows written by one set of statements; fewer when they are large. */
@@ -42,7 +42,7 @@ export class Spool {
     if (this.#text.length >= writeChars) await this.#write()
   }
 
-  /** As often as needed, from the beginning. */
+  /** Can be read several times, always from the beginning. */
   async *batches(): AsyncGenerator<ImportRow[]> {
     await this.#write()
     const input = this.#file.createReadStream({ start: 0, autoClose: false, encoding: 'utf8' })

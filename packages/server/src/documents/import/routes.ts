@@ -1,14 +1,15 @@
 /** Bulk import over HTTP: a body of any length, read as it comes; an answer with every wrong row. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import type { Actor } from '../actor.ts'
-import { actorOf } from '../http/actor-of.ts'
-import { keyOf } from '../http/command.ts'
-import { answers } from '../http/responses.ts'
-import { errorFields } from '../log-fields.ts'
-import type { Platform } from '../platform.ts'
-import { notFound, Problem } from '../problems.ts'
-import { type ImportFormat, type Received, receive } from './import-receive.ts'
+import type { Actor } from '../../actor.ts'
+import { actorOf } from '../../http/actor-of.ts'
+import { keyOf } from '../../http/command.ts'
+import { answers } from '../../http/responses.ts'
+import { errorFields } from '../../log-fields.ts'
+import type { Platform } from '../../platform.ts'
+import { notFound, Problem } from '../../problems.ts'
+import { documentId, idParams, keyHeader, orNull, time } from '../schemas.ts'
+import { type ImportFormat, type Received, receive } from './receive.ts'
 import {
   type Claim,
   claimImport,
@@ -18,10 +19,9 @@ import {
   importModes,
   importStates,
   maySeeImport,
-} from './import-record.ts'
-import { checkImport, writeImport } from './import-run.ts'
-import { checkViewOf, importRefused, viewOf } from './import-view.ts'
-import { documentId, idParams, keyHeader, orNull, time } from './schemas.ts'
+} from './record.ts'
+import { checkImport, writeImport } from './run.ts'
+import { checkViewOf, importRefused, viewOf } from './view.ts'
 
 const mediaTypes: Readonly<Record<string, ImportFormat>> = {
   'application/x-ndjson': 'ndjson',
@@ -30,7 +30,7 @@ const mediaTypes: Readonly<Record<string, ImportFormat>> = {
 }
 /** At once in this process: each holds a file and a connection. */
 const importsMax = 4
-/** A body on which nothing moves for this long is given up. */
+/** A body without progress for this long is given up. */
 const idleMs = 60_000
 
 const counts = Type.Object({
@@ -214,7 +214,7 @@ function formatOf({ headers }: FastifyRequest): ImportFormat {
   throw new Problem('HMD_MEDIA_TYPE', `Send one of ${known}, without Content-Encoding.`)
 }
 
-/** The body as it comes; a client that goes away or falls asleep ends it. */
+/** The body as a stream; it ends when the client disconnects or stops sending. */
 async function* bodyOf(request: FastifyRequest): AsyncGenerator<Buffer> {
   const body = (request.body ?? []) as NodeJS.ReadableStream & { destroy(error: Error): void }
   const give = () => body.destroy(asleep())

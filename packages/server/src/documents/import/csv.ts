@@ -2,13 +2,13 @@
  * CSV as RFC 4180 has it, piece by piece: quotes, commas and line breaks inside quotes, CRLF or LF.
  * Nothing is trimmed or guessed; what cannot be read is said with the line where it began.
  */
-import { Problem } from '../problems.ts'
+import { Problem } from '../../problems.ts'
 
 export interface CsvRecord {
   /** Line of the file where the record begins; the first is 1. */
   readonly line: number
   readonly fields: readonly string[]
-  /** What is wrong with its quotes; the record ended where it seemed to. */
+  /** What is wrong with its quotes; the end of the record is a guess. */
   readonly broken?: string
 }
 

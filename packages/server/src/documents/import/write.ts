@@ -1,13 +1,13 @@
 /** One batch of an import into the database: people by address, files already known, then the documents. */
 import { HermodError } from 'hermod'
-import type { Actor } from '../actor.ts'
-import type { Platform, Tx } from '../platform.ts'
-import { type FieldProblem, Problem } from '../problems.ts'
-import { insertDocuments, type NewDocument } from './create.ts'
-import type { CustomFields } from './document.ts'
-import type { Addresses } from './import-people.ts'
-import type { ImportRow, RowDocument, RowError } from './import-rows.ts'
-import { everybodyIn, knownPeople, type NamedPeople, namedPeople } from './named-people.ts'
+import type { Actor } from '../../actor.ts'
+import type { Platform, Tx } from '../../platform.ts'
+import { type FieldProblem, Problem } from '../../problems.ts'
+import { insertDocuments, type NewDocument } from '../create.ts'
+import type { CustomFields } from '../document.ts'
+import { everybodyIn, knownPeople, type NamedPeople, namedPeople } from '../named-people.ts'
+import type { Addresses } from './people.ts'
+import type { ImportRow, RowDocument, RowError } from './rows.ts'
 
 export interface BatchResult {
   readonly imported: number
@@ -192,7 +192,7 @@ async function insertAll(platform: Platform, tx: Tx, actor: Actor, wanted: reado
   return wanted.length
 }
 
-/** Halves until the rows that are refused stand alone. */
+/** Splits the batch in halves until only the refused rows are left. */
 async function insertCarefully(
   platform: Platform,
   tx: Tx,
@@ -220,7 +220,7 @@ async function insertCarefully(
   }
 }
 
-/** What is wrong with the data, or undefined: then it is not the data. */
+/** What is wrong with the data; undefined if the data is not the cause. */
 export function refusalOf(error: unknown): readonly FieldProblem[] | undefined {
   const { code, message } = (error ?? {}) as { code?: string; message?: string }
   if (error instanceof Problem) {

@@ -1,8 +1,8 @@
 /** The shapes of history, audit and sync. */
 import { Type } from 'typebox'
-import { indexNames, modificationTypes } from '../events.ts'
-import { pageQuery } from '../http/paging.ts'
-import { documentId, orNull, person, personId, time } from './schemas.ts'
+import { indexNames, modificationTypes } from '../../events.ts'
+import { pageQuery } from '../../http/paging.ts'
+import { documentId, orNull, person, personId, time } from '../schemas.ts'
 
 const text = Type.String()
 const number = Type.String({ pattern: '^[0-9]{1,19}$' })

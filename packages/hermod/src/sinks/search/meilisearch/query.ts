@@ -4,7 +4,7 @@
  */
 import type { Comparison, Condition } from '../check-request.ts'
 import { exactValue } from './document.ts'
-import { exactField, numericField } from './settings.ts'
+import { exactField, numericField } from './schema.ts'
 
 /** Undefined: no condition. */
 export function filterOf(conditions: readonly Condition[]): string | undefined {

@@ -1,5 +1,5 @@
 /** ETag and If-Match: whoever changes a thing says which version they saw. */
-import { Problem } from '../problems.ts'
+import { Problem } from './problems.ts'
 
 export function etagOf(version: string | number | bigint): string {
   return `"${version}"`
@@ -15,7 +15,7 @@ export function versionSeen(ifMatch: string | undefined): string | undefined {
   }
   if (ifMatch.trim() === '*') return undefined
   const [, version] = /^"(\d{1,19})"$/.exec(ifMatch.trim()) ?? []
-  // A tag that was never ours matches nothing.
+  // A tag in another format matches nothing.
   return version ?? '-1'
 }
 

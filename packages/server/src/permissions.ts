@@ -1,5 +1,6 @@
 /** What each role may do. One table; routes name the permission they need. */
-import type { Role } from '../actor.ts'
+
+export type Role = 'reader' | 'editor' | 'operator' | 'admin'
 
 export const permissions = [
   'document:read',

@@ -3,19 +3,19 @@
  * batch with its note of how far it came. Until the first statement nothing was written; after a
  * refusal nothing is.
  */
-import type { Actor } from '../actor.ts'
-import { errorFields } from '../log-fields.ts'
-import { type Platform, type Tx, transaction } from '../platform.ts'
-import { Addresses } from './import-people.ts'
-import { errorsMax, type Received } from './import-receive.ts'
-import { type Claim, endImport, type ImportRecord, noteBatch, noteProgress } from './import-record.ts'
-import type { ImportRow, RowError } from './import-rows.ts'
-import { type BatchOptions, type BatchResult, CHECK_TABLE, importBatch, refusalOf } from './import-write.ts'
+import type { Actor } from '../../actor.ts'
+import { errorFields } from '../../log-fields.ts'
+import { type Platform, type Tx, transaction } from '../../platform.ts'
+import { Addresses } from './people.ts'
+import { errorsMax, type Received } from './receive.ts'
+import { type Claim, endImport, type ImportRecord, noteBatch, noteProgress } from './record.ts'
+import type { ImportRow, RowError } from './rows.ts'
+import { type BatchOptions, type BatchResult, CHECK_TABLE, importBatch, refusalOf } from './write.ts'
 
 export interface RunOptions {
   /** Rows looked at so far. */
   readonly onProgress?: ((row: number) => void) | undefined
-  /** Ends after the batch under way. */
+  /** Stops after the current batch. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -52,7 +52,7 @@ export async function writeImport(
     if (claim.record.mode === 'best-effort') return await bestEffort(run, claim)
     return await allOrNothing(run, claim)
   } catch (error) {
-    // A best-effort import keeps what it has, and its key: the same request goes on from there.
+    // A best-effort import keeps what was written, and its key: the same request continues from there.
     if (claim.record.mode === 'all') await giveUp(run, claim, error)
     throw error
   }
@@ -125,7 +125,7 @@ class Refused extends Error {
   }
 }
 
-/** The database refused a batch without saying which row: again, carefully, and back. */
+/** The database refused a batch without naming the row: the batch is tried again row by row. */
 function culprits(run: Run, original: unknown): Promise<Counted> {
   return rolledBack(run.platform, async (tx) => {
     const tally = new Tally(run.received)
@@ -153,7 +153,7 @@ async function bestEffort(run: Run, claim: Claim): Promise<ImportRecord> {
   return endImport(platform.pool, claim, 'succeeded')
 }
 
-/** Once as it is; when the data is refused, once more with care. */
+/** Tries once at full speed; if the data is refused, once more with care. */
 async function committed(platform: Platform, work: (tx: Tx, careful: boolean) => Promise<void>): Promise<void> {
   try {
     await transaction(platform, (tx) => work(tx, false))
@@ -195,7 +195,7 @@ async function eachBatch(
   }
 }
 
-/** The batches under way: whoever leaves waits for them, so that nothing is written after a rollback. */
+/** The batches in flight. Leaving waits for them, so that nothing is written after a rollback. */
 class UnderWay {
   readonly #tally: Tally
   readonly #all = new Set<Promise<unknown>>()
@@ -250,7 +250,7 @@ class Tally {
   }
 }
 
-/** In one order, so that two imports never wait for each other. */
+/** In a fixed order, so that two imports cannot deadlock. */
 async function lockProducts(tx: Tx, { products }: Received): Promise<void> {
   await tx.query(
     `insert into hermod.product_number as n (product, last) select p, 0 from unnest($1::text[]) p order by p

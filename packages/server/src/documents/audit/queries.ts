@@ -1,8 +1,8 @@
 /** Reads of the audit trail: of one document, also after it is gone, or across all of them. */
-import type { Place } from '../http/paging.ts'
-import type { Asked } from '../platform.ts'
-import type { FieldChanges } from './changes.ts'
-import type { PersonRef } from './document.ts'
+import type { Place } from '../../place.ts'
+import type { Asked } from '../../platform.ts'
+import type { FieldChanges } from '../changes.ts'
+import type { PersonRef } from '../document.ts'
 
 export interface LogEntry {
   readonly id: string
@@ -12,7 +12,7 @@ export interface LogEntry {
   readonly type: string
   readonly command: string
   readonly changes: FieldChanges
-  /** Whoever it is today; merged people are followed. */
+  /** The person today; merges are followed. */
   readonly person: PersonRef | null
   /** As it was recorded. */
   readonly recordedPersonId: string | null
@@ -40,7 +40,7 @@ const ENTRY = `l.id::text, l.document_id as "documentId", l.provider_file_id as 
 export interface LogFilter {
   readonly document?: string
   readonly providerFileId?: string
-  /** Whoever this person has been counts too. */
+  /** Includes the ids of people merged into this one. */
   readonly person?: string
   readonly type?: readonly string[]
   readonly since?: string

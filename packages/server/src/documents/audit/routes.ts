@@ -1,16 +1,16 @@
 /** What happened to documents, who did it, and whether the search indexes know. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Actor } from '../actor.ts'
-import { actorOf } from '../http/actor-of.ts'
-import { nextLink, pageOf, placeOf } from '../http/paging.ts'
-import { answers } from '../http/responses.ts'
-import type { Platform } from '../platform.ts'
-import { notFound } from '../problems.ts'
-import { findEntry, type LogEntry, type LogFilter, listLog, placeOfEntry } from './audit-queries.ts'
-import * as shape from './audit-schemas.ts'
-import { entryView, syncView } from './audit-view.ts'
-import { idParams } from './schemas.ts'
-import { syncOf } from './sync.ts'
+import type { Actor } from '../../actor.ts'
+import { actorOf } from '../../http/actor-of.ts'
+import { nextLink, pageOf, placeOf } from '../../http/paging.ts'
+import { answers } from '../../http/responses.ts'
+import type { Platform } from '../../platform.ts'
+import { notFound } from '../../problems.ts'
+import { idParams } from '../schemas.ts'
+import { syncOf } from '../sync.ts'
+import { findEntry, type LogEntry, type LogFilter, listLog, placeOfEntry } from './queries.ts'
+import * as shape from './schemas.ts'
+import { entryView, syncView } from './view.ts'
 
 type Paged = { readonly limit: number; readonly cursor?: string }
 
@@ -53,7 +53,7 @@ export function auditRoutes(app: FastifyInstance, platform: Platform): void {
   })
 }
 
-/** A document without a single entry this reader may see is not there. */
+/** If the reader may see no entry of a document, it does not exist for them. */
 async function answerHistory(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { id: document } = request.params as { id: string }
   const { personId: reader } = actorOf(request)

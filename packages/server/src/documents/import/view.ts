@@ -1,8 +1,8 @@
 /** An import as the API and the command line show it. */
-import { Problem } from '../problems.ts'
-import type { Received } from './import-receive.ts'
-import type { ImportRecord } from './import-record.ts'
-import type { Counted } from './import-run.ts'
+import { Problem } from '../../problems.ts'
+import type { Received } from './receive.ts'
+import type { ImportRecord } from './record.ts'
+import type { Counted } from './run.ts'
 
 export function viewOf(record: ImportRecord): object {
   const { id, state, mode, total, done, imported, failed, errors, reason } = record
@@ -16,7 +16,7 @@ export function checkViewOf({ rows: total }: Received, { imported, failed, error
   return { dryRun: true as const, rows: { total, done: total, imported, failed }, errors }
 }
 
-/** Rows are wrong, and all or nothing means nothing. */
+/** Some rows are wrong, so an all-or-nothing import writes nothing. */
 export function importRefused({ id, reason, total, failed, errors }: ImportRecord): Problem {
   return new Problem('HMD_IMPORT_REFUSED', reason ?? 'Nothing was imported.', {
     errors: errors.map(({ row, pointer, detail }) => ({

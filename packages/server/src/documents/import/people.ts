@@ -1,6 +1,6 @@
 /** Who is meant by the people of a file: ids, or addresses that were verified. */
-import type { Asked } from '../platform.ts'
-import type { ImportRow } from './import-rows.ts'
+import type { Asked } from '../../platform.ts'
+import type { ImportRow } from './rows.ts'
 
 const addressesMax = 50_000
 

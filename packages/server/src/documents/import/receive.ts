@@ -1,10 +1,10 @@
 /** Reads a whole import as it comes: splits it into rows, checks each, and keeps the good ones. */
 import { createHash } from 'node:crypto'
-import { Problem } from '../problems.ts'
-import { CsvReader } from './import-csv.ts'
-import { LineReader } from './import-lines.ts'
-import { type Checked, CsvColumns, isRefused, ofLine, type RowError } from './import-rows.ts'
-import { Spool } from './import-spool.ts'
+import { Problem } from '../../problems.ts'
+import { CsvReader } from './csv.ts'
+import { LineReader } from './lines.ts'
+import { type Checked, CsvColumns, isRefused, ofLine, type RowError } from './rows.ts'
+import { Spool } from './spool.ts'
 
 export const importFormats = ['ndjson', 'csv'] as const
 export type ImportFormat = (typeof importFormats)[number]
@@ -12,7 +12,7 @@ export type ImportFormat = (typeof importFormats)[number]
 export const importRowsMax = 1_000_000
 export const importBytesMax = 4 * 1024 ** 3
 export const errorsMax = 1_000
-/** Locked together by an import of all or nothing. */
+/** Most products that an all-or-nothing import locks. */
 const productsMax = 10_000
 
 export interface ReceiveOptions {

@@ -1,9 +1,9 @@
 /** Entries of the audit trail and sync states as the API answers with them. */
 import type { EventAttempt, EventStory } from 'hermod'
-import type { LogEntry } from './audit-queries.ts'
-import type { SubscriptionSync, SyncState } from './sync.ts'
+import type { SubscriptionSync, SyncState } from '../sync.ts'
+import type { LogEntry } from './queries.ts'
 
-/** Identity and origin are for auditors; what is in a foreign draft is for nobody. */
+/** Only auditors see identity and origin; nobody sees the content of a draft that is not theirs. */
 export function entryView(entry: LogEntry, auditor: boolean) {
   const { visible, at, identity, userAgent, ipAddress, requestId, changes, ...rest } = entry
   return {

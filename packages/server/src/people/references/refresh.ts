@@ -1,12 +1,12 @@
 /**
- * Tells documents again whose people changed outside of them (merged, renamed): reference events,
- * read when they are delivered, so that search shows the people of today. No version, no audit row:
+ * Emits events for documents whose people were merged or renamed. They are references: the row is
+ * read at delivery, so that search shows the current names. No new version and no audit row, because
  * nobody changed the documents.
  */
-import type { Actor } from '../actor.ts'
-import { consequences } from '../events.ts'
-import type { Platform, Tx } from '../platform.ts'
-import { headersOf } from './record.ts'
+import type { Actor } from '../../actor.ts'
+import { headersOf } from '../../event-headers.ts'
+import { consequences } from '../../events.ts'
+import type { Platform, Tx } from '../../platform.ts'
 
 const CONCERNED = `select d.id, d.workspace_provider as "workspaceProvider", d.published_at is null as draft from hermod.document d
   where d.created_by = any ($1::bigint[]) or d.last_modified_by_person_id = any ($1::bigint[])
@@ -15,7 +15,7 @@ const CONCERNED = `select d.id, d.workspace_provider as "workspaceProvider", d.p
 
 const eventsAtOnce = 5_000
 
-/** How many were told. In the transaction that changed the people; after their references moved. */
+/** Returns the number of events. Call it in the transaction that changed the people, after their references moved. */
 export async function refreshDocuments(
   platform: Platform,
   tx: Tx,

@@ -1,12 +1,12 @@
-/** From a line of NDJSON or a record of CSV to a document to be, or to what is wrong with it. */
+/** Turns a line of NDJSON or a record of CSV into a new document, or says what is wrong with it. */
 import { didYouMean } from 'hermod/cli'
 import { type Static, Type } from 'typebox'
-import { fieldProblems, validatorCompiler } from '../http/validate.ts'
-import { type FieldProblem, Problem } from '../problems.ts'
-import { statuses } from './document.ts'
-import type { CsvRecord } from './import-csv.ts'
-import type { TextLine } from './import-lines.ts'
-import { newDocumentBody, time } from './schemas.ts'
+import { type FieldProblem, Problem } from '../../problems.ts'
+import { fieldProblems, validatorCompiler } from '../../validate.ts'
+import { statuses } from '../document.ts'
+import { newDocumentBody, time } from '../schemas.ts'
+import type { CsvRecord } from './csv.ts'
+import type { TextLine } from './lines.ts'
 
 const people = Type.Optional(
   Type.Array(Type.String({ minLength: 1, maxLength: 320 }), {

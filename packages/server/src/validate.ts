@@ -6,7 +6,7 @@
 import { Ajv, type ErrorObject, type Options } from 'ajv'
 import formats from 'ajv-formats'
 import type { FastifySchemaCompiler } from 'fastify'
-import type { FieldProblem } from '../problems.ts'
+import type { FieldProblem } from './problems.ts'
 
 const strictly: Options = {
   allErrors: true,
