@@ -3,6 +3,7 @@
  * it ends in one outcome per event, or in none where nothing was tried.
  */
 import { HermodError } from '../errors.ts'
+import { isClean } from '../foreign-text.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import {
   type DeliveryContext,
@@ -81,9 +82,9 @@ async function attempt(
   }
 }
 
-/** Without a way to ask, or for a ledger, a handle is no answer. */
+/** Without a way to ask, for a ledger, or when it cannot be stored as it is, a handle is no answer. */
 function mayPark({ sink, ledger }: ResolvedSubscription, { parked }: Parked): boolean {
-  return sink.poll !== undefined && !ledger && parked !== '' && parked.length <= handleMax
+  return sink.poll !== undefined && !ledger && parked !== '' && parked.length <= handleMax && isClean(parked)
 }
 
 /** One word for many: nobody can tell which of them is bad, so they are halved until it shows. */

@@ -29,6 +29,7 @@ import { Pace } from './pace.ts'
 import { tellRetries } from './report.ts'
 import { nextDelayMs } from './retry.ts'
 import type { Sending } from './sending.ts'
+import { settleRefused, type WriteLanes } from './set-aside.ts'
 import type { Station } from './station.ts'
 
 /** Looking for a window must not keep a core busy for long. */
@@ -312,7 +313,12 @@ export class Replaying {
     const call = { startedAgoMs: elapsedMs, durationMs: elapsedMs, worker, rehearsed: false }
     // Nothing is assumed after a lost answer or a refusal: the place is read again.
     this.#places.delete(lane)
-    const met = await settleReplay(db, subscription, owner, journey, settled, call)
+    let met: boolean | undefined
+    const write: WriteLanes = async (to, lanes) => {
+      for (const one of lanes) met = await settleReplay(to, subscription, owner, journey, one, call)
+      return new Set(met === undefined ? [] : [lane.lane])
+    }
+    await write(db, [settled]).catch((error) => settleRefused(this.#station, settled, error, write))
     if (met === undefined) return this.#station.refresh()
     tellRetries(this.#station, settled)
     this.#moved(lane, place, settled.to, met)

@@ -3,16 +3,20 @@
  * delivery, or kept for the next read, which takes it along in one statement. While small batches
  * follow each other closely, those that simply passed are kept for a few of them and settled as one.
  */
+import { isConnectionError } from '../database.ts'
 import { type SettledBatch, type Settlement, settle } from '../flow/settle.ts'
 import { notify } from '../telemetry.ts'
 import type { Round } from './batch.ts'
 import { tellRetries } from './report.ts'
+import { pause, settleApart, type WriteLanes } from './set-aside.ts'
 import type { Station } from './station.ts'
 
 /** So long may what passed wait for another round, and less than a batch of it: a crash repeats no more than before. */
 const keptMs = 20
 /** A larger batch is not kept at all. */
 export const keptMax = 500
+/** A batch that cannot be settled is sent again, but not at once. */
+const refusedPauseMs = 2_000
 
 /** A delivered batch, as the database shall know it. */
 export interface Unsettled {
@@ -92,10 +96,31 @@ export class Settling {
     }
   }
 
+  /** Not settled. What is refused is written again in parts; after a lost connection nothing is assumed. */
+  async failed(unsettled: Unsettled, error: unknown): Promise<void> {
+    if (isConnectionError(error)) return this.#lost(error)
+    const { subscription, owner, workerName, abort } = this.#station
+    const { call } = batchOf(unsettled, workerName)
+    const write: WriteLanes = (db, lanes) => settle(db, subscription, owner, { lanes, call })
+    this.#tell(error)
+    try {
+      const { settled, refused } = await settleApart(this.#station, unsettled.lanes, error, write)
+      this.landed({ ...unsettled, lanes: unsettled.lanes.filter(({ lane }) => !refused.has(lane)) }, settled)
+      for (const why of refused.values()) this.#lost(why)
+      if (refused.size > 0) await pause(refusedPauseMs, abort)
+    } catch (again) {
+      this.#lost(again)
+    }
+  }
+
   /** No answer. Its COMMIT may have happened: the lanes are read again, never assumed. */
-  lost(error: unknown): void {
-    const { listener, subscription } = this.#station
+  #lost(error: unknown): void {
     this.doubt = true
+    this.#tell(error)
+  }
+
+  #tell(error: unknown): void {
+    const { listener, subscription } = this.#station
     notify(listener, 'error', { during: 'settle', error, subscription: subscription.name })
   }
 
@@ -104,7 +129,7 @@ export class Settling {
     try {
       this.landed(unsettled, await settle(db, subscription, owner, batchOf(unsettled, workerName)))
     } catch (error) {
-      this.lost(error)
+      await this.failed(unsettled, error)
     }
   }
 }

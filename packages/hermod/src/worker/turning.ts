@@ -30,7 +30,7 @@ export async function readAlong(
       return readAlong(station, reading, settling, undefined)
     }
     if (kept === undefined) throw error
-    settling.lost(error)
+    await settling.failed(kept, error)
     return []
   }
 }
