@@ -40,6 +40,8 @@ export interface DeliveryContext {
   readonly deadlineMs: number
   /** Ledger sinks: records `sending` right before the effect of this one event. */
   sending(event: OutboxEvent, note?: object): Promise<void>
+  /** What became of this one event, said before the call ends: it stands, also when the call then throws. */
+  answered(event: OutboxEvent, outcome: Outcome): void
 }
 
 export interface ProbeContext {
