@@ -69,10 +69,12 @@ async function attempt(
       return entries.map(() => outcome && ofAll(outcome, entries.length))
     }
     if (given === OVERDUE) return entries.map((entry) => overdue(options.signal, entry, effects))
-    const outcomes = normaliseOutcomes(given, events, { ledger })
+    // Not the list that the sink was given, which it may have changed.
+    const outcomes = normaliseOutcomes(given, entries, { ledger })
+    if (effects.none) return [...outcomes]
     return entries.map((entry, at) => said(given, outcomes[at] as Outcome, entry, effects))
   } catch (error) {
-    const thrown = { error, items: events.length, stopped: options.signal.aborted }
+    const thrown = { error, items: entries.length, stopped: options.signal.aborted }
     const lateMs = deadline.aborted ? deadlineMs : undefined
     return entries.map((entry) => effects.answer(entry) ?? brokenOff({ ...thrown, lateMs }, entry, effects))
   } finally {

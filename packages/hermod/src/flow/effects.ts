@@ -40,6 +40,11 @@ export class Effects {
     return this.#answers.get(entry)
   }
 
+  /** Nothing was begun, nothing said: the call is all there is. */
+  get none(): boolean {
+    return this.#begun.size + this.#answers.size === 0
+  }
+
   /** It may have arrived, and cannot be asked for. */
   inDoubt(entry: Entry): boolean {
     return this.#ledger && this.#begun.has(entry)

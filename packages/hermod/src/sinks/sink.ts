@@ -133,7 +133,7 @@ function isSink(value: unknown): value is Sink {
  */
 export function normaliseOutcomes(
   result: unknown,
-  events: readonly OutboxEvent[],
+  events: readonly unknown[],
   { ledger = false } = {},
 ): readonly Outcome[] {
   if (result === undefined) return events.map(() => delivered())
