@@ -278,6 +278,7 @@ begin
   if taken is not null and outbox.reads_all(sub, rev, turn.lanes, known) then
     part := 'read';
     heads := null;
+    through := step.head;
     return next;
     return query select 'read', t.lane, false, t.through, t.heads, t.payloads, t.kind_max from unnest(taken) t;
   else

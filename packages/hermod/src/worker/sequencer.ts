@@ -188,8 +188,10 @@ export class Sequencer {
     notify(listener, 'step', { numbered: count, scheduled: 0, durationMs, position })
     if (step.newEpoch) this.#tellEpoch(step)
     if (count === 0) return
-    numbered(step.news, by)
-    this.#tellOthers(step.news)
+    // Codes of another epoch say nothing to those who know the old ones: then everybody looks.
+    const news = step.newEpoch ? undefined : step.news
+    numbered(news, by)
+    this.#tellOthers(news)
   }
 
   /** How long after this step to look again. */

@@ -1,7 +1,7 @@
 /** What every claim loop of one subscription in one worker shares. */
 import type { Database } from '../database.ts'
 import type { EventDefinitions } from '../define-events.ts'
-import type { Kinds } from '../flow/claim.ts'
+import type { Kinds } from '../flow/kinds.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import type { Listener } from '../telemetry.ts'
 import type { Loop } from './loop.ts'

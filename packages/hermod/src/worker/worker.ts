@@ -8,6 +8,7 @@ import type { Database } from '../database.ts'
 import type { EventDefinitions } from '../define-events.ts'
 import { HermodError } from '../errors.ts'
 import { compileFilter } from '../filter.ts'
+import { Kinds } from '../flow/kinds.ts'
 import type { News } from '../flow/sequence.ts'
 import type { Journeys } from '../journeys/journeys.ts'
 import type { Runner } from '../journeys/runner.ts'
@@ -226,7 +227,7 @@ export class Worker {
       leaseMs: options.leaseMs,
       pollMs: options.pollMs,
       busyPollMs: options.busyPollMs,
-      kinds: new Map(),
+      kinds: new Kinds(),
       poller: undefined,
       rate: rate === undefined ? undefined : new Rate(rate.perSecond),
       abort: this.#abort.signal,
@@ -256,7 +257,7 @@ export class Worker {
 /** A kind that was never met here may be anything. */
 function listensTo({ kinds, listens }: Station, codes: readonly number[]): boolean {
   return codes.some((code) => {
-    const kind = kinds.get(String(code))
+    const kind = kinds.names.get(String(code))
     return kind === undefined || listens(...kind)
   })
 }
