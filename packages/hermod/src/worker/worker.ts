@@ -27,7 +27,10 @@ import { Upkeep } from './upkeep.ts'
 import { Wake } from './wake.ts'
 
 export interface WorkerContext {
+  /** Every statement is bounded below the lease. */
   readonly db: Database
+  /** For statements that may take long. */
+  readonly upkeepDb: Database
   readonly subscriptions: readonly ResolvedSubscription[]
   readonly options: ResolvedWorkerOptions
   readonly listener: Listener
@@ -77,7 +80,7 @@ export class Worker {
       others: () => this.#registry.others,
     })
     this.#listen = options.listen ? new Listen(db, listener, (message) => this.#heard(message?.payload)) : undefined
-    this.#upkeep = options.upkeep ? new Upkeep(db, options, listener) : undefined
+    this.#upkeep = options.upkeep ? new Upkeep(context.upkeepDb, options, listener) : undefined
     this.#journeys = context.journeys.runner(this.name, options.leaseMs)
     const turnstile = new Turnstile(options.concurrency)
     this.#crews = subscriptions.map((subscription) => this.#crewOf(subscription, turnstile))

@@ -285,7 +285,7 @@ export const ledgerBrokeOff = defineCase('ledger-broke-off', async (env) => {
     const ids = ['x', 'y', 'z'].map((id) => `${name.replaceAll(' ', '-')}-${id}`)
     await s.change(...ids)
     const first = breaking(breakOff)
-    const subscription = { lanes: 1, callMs: 300 }
+    const subscription = { lanes: 1 as const, callMs: 300 }
     await s.outbox(first.sink, { subscription }).runOnce({ ...quiet, deadlineMs: 3_000 })
     const rows = (await s.rows()).filter((row) => ids.some((id) => row.startsWith(id)))
     expect(rows, `what is known after ${name}`).toEqual([
