@@ -148,7 +148,7 @@ interface Socketed {
 }
 
 /** A connection that is new to us. What it reports beside its statements must not end the process. */
-function welcome(client: PoolClient & Socketed): void {
+export function welcome(client: PoolClient & Socketed): void {
   if (welcomed.has(client)) return
   welcomed.add(client)
   client.on('error', () => {})

@@ -47,7 +47,7 @@ export const muteConnection = defineCase('mute-connection', async (env) => {
     return pool.totalCount >= 8
   })
   await s.emit(['before'])
-  await eventually(() => got.length === 1)
+  await eventually(async () => got.length === 1 && (await s.open()) === 0)
   proxy.mute()
   const mutedMs = performance.now()
   await s.emit(['after'])

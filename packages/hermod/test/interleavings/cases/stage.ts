@@ -159,6 +159,10 @@ export class WatchedPool {
     return { max: 100 }
   }
 
+  on(name: 'error', hear: (error: Error) => void): void {
+    this.#pool.on(name, hear)
+  }
+
   /** Statements of a client are held up too; plain texts (BEGIN, LISTEN) are not. */
   async connect() {
     const client = await this.#pool.connect()
