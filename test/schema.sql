@@ -213,6 +213,10 @@ create table outbox.lane (
   fence bigint not null default 0,
   lease_until timestamp with time zone not null default '-infinity'::timestamp with time zone,
   parked jsonb,
+  again_at timestamp with time zone,
+  again_from bigint,
+  again_since bigint,
+  again_hashes integer[] not null default '{}'::integer[],
   constraint lane_pkey PRIMARY KEY (subscription, lane),
   constraint lane_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE,
   constraint lane_parked_check CHECK (((length((parked ->> 'handle'::text)) >= 1) AND (length((parked ->> 'handle'::text)) <= 2000)))
@@ -440,6 +444,12 @@ function outbox.add_ahead(of_parent text, days numeric) → text
 function outbox.add_partition(parent text, from_value bigint, to_value bigint) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a314914dfddc7f1e45366ef06c6a9fd4
 
+function outbox.again_done(sub text, who text, of_lane smallint, of_fence bigint) → void
+  sql volatile set search_path=pg_catalog, pg_temp -- 6195270a4f3daf4362efde60149836f5
+
+function outbox.again_events(sub text, of_lane smallint, rows_max integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 88096745aa612da59fef222ec32be0c4
+
 function outbox.apply_grants() → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f156bbb8ea9311c508d6268141ec80b0
 
@@ -488,8 +498,8 @@ function outbox.capture_row(o jsonb, event text, image jsonb, body jsonb) → vo
 function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
-function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 80e86f08e556c6fba7ccba4bc360aa3a
+function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 74d932382abbce75d54daaa780a70d28
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -561,7 +571,7 @@ function outbox.follower(d outbox.delivery, up_to bigint, OUT pos bigint, OUT ev
   sql stable -- 3e8c9e60c2df2073cb4f5db35765fd00
 
 function outbox.followers(d outbox.delivery, up_to bigint, rows_max integer) → TABLE(pos bigint, event_id bigint)
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d970fccddc662a69ea2ece0b1a86814a
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 1041a56a258127c5299c8dc3d051dc48
 
 function outbox.forget_cursors() → trigger
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a570d17c5b4e6b48dbd5470960efeb9c
@@ -577,6 +587,9 @@ function outbox.hash(aggregate_type text, aggregate_id text) → integer
 
 function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp with time zone, aggregate_id text, version smallint, mark text, names text, key text, headers json) → text
   sql stable parallel safe -- eecdfb8803f02fa3cd38df2df76468b2
+
+function outbox.heard(sub text, at_pos bigint, of_type text, of_aggregate_type text) → boolean
+  sql stable -- 5a74d61d90010e1bd3bba2f30e45d041
 
 function outbox.heartbeat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], is_draining boolean, alive_ms integer) → TABLE(name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean, replay jsonb)
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 50672104283123b435bc1fef7df875c4
@@ -600,7 +613,7 @@ function outbox.identity(OUT system_identifier bigint, OUT database oid, OUT tim
   plpgsql stable set search_path=pg_catalog, pg_temp -- 24a139e3841bddde049c625cbaf577e9
 
 function outbox.interrupt(s outbox.subscription, d outbox.delivery) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- cc7b2ccd7a2fbc744192ad26850fad7f
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 7272adda9a1f171af1ba840342937327
 
 function outbox.keep_journey(of_id bigint, who text, lease_ms integer, of_phase text, more jsonb) → text
   sql volatile -- 69163b7e4cc7c0c84b8a285a1265ab61
@@ -696,7 +709,7 @@ function outbox.near_ids() → integer
   sql immutable parallel safe -- bd0d42f20a8f2c45b43536f18c6d2723
 
 function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) → bigint
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f2d41d7d1ae5d28527a461766ae9134b
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7d76aa45095cd2a63444c6a5e0f32ad6
 
 function outbox.newest(sub text, lanes smallint[], after bigint, up_to bigint, hashes integer[]) → TABLE(hash integer, pos bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c59e059c7024cb9f66ffb3818d80bf1d
@@ -707,6 +720,9 @@ function outbox.not_in_log(last outbox.step, fenced bigint) → TABLE(id bigint,
 function outbox.not_superseded(sub text, positions bigint[], ids bigint[], hashes integer[], later bigint[], up_to bigint) → bigint[]
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=on set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d7bf4868b34c75fc8c030bfcf55fb15b
 
+function outbox.note_again(sub text, lanes smallint[], call_ms integer) → void
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- fa547a0cee21a83d026b0754ad5180a3
+
 function outbox.note_audited(step_id bigint) → void
   sql volatile -- ae5e82f24866ec00157110147888b265
 
@@ -716,8 +732,8 @@ function outbox.number_due(after_at timestamp with time zone, after_id bigint, n
 function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f42eeb02363a5fb66776bbd5efaa08d8
 
-function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, take smallint[], count_max integer, bytes_max bigint, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer, OUT taken outbox.packed[]) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 4ed470c799bfe104dffd19b0dfa846f1
+function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer) → record
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 55d8cc885d656c29af1b5ca26d494e65
 
 function outbox.number_next(lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f2a60e70cc446aecc5323048c30fd108
@@ -753,7 +769,7 @@ function outbox.rates(since timestamp with time zone) → TABLE(subscription tex
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
 
 function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[]) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 96961143691b9507e04ac920fb15f33e
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 75ea1f112731562486d5f3406aaf9407
 
 function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, head text, payload text)
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- fc1c37ef505cdeb00e58edea96b05286
@@ -763,9 +779,6 @@ function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint
 
 function outbox.read_single(s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 73d2aca8d08334d1c8ad784f592a838f
-
-function outbox.reads_all(sub text, rev integer, lanes smallint[], known bigint) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- 9a51602c61b7be373674d1f40d0dfcf4
 
 function outbox.rebase(request text, who text, why text, wait_ms integer, accept_missing boolean) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 166b47aebe74127688afd380d8c1a4dd
@@ -818,8 +831,8 @@ function outbox.scan(single boolean, from_lane smallint, after bigint, up_to big
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
-function outbox.sequence(piece integer, take smallint[], known bigint, count_max integer, bytes_max bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], taken outbox.packed[])
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 78f95060303c279c6431e4574c7473cd
+function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 85e76737865db4933246b220ad68d56a
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -852,7 +865,7 @@ function outbox.sieve(sub text, lanes smallint[], positions bigint[], ids bigint
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e5c93dd47b46b4fa340758b2be6abd47
 
 function outbox.start_epoch(epoch integer) → bigint
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f6cbf3631d1f5eee2d0ed0ef3e10f173
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 140684f033f91cd2d581c2e8b34d04c1
 
 function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint, of_hash integer, of_event bigint, of_type text, of_aggregate_type text, of_aggregate_id text, emitted_at timestamp with time zone) → TABLE(subscription text, lane smallint, state text, attempts integer, next_attempt_at timestamp with time zone, first_failed_at timestamp with time zone, updated_at timestamp with time zone, code text, blocked_by_pos bigint)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set enable_hashjoin=off set enable_mergejoin=off set jit=off set max_parallel_workers_per_gather=0 -- 824607ad9dd1e54a167144f1cf1e480b
@@ -868,9 +881,6 @@ function outbox.table_grants(role text, relation text) → text
 
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 8d461cf378159e9914e8b7d1721bfaf9
-
-function outbox.turn(piece integer, who text, batch json, sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[], known bigint) → TABLE(part text, lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- ff71f043795b0607cdc434fe56e7a3a2
 
 function outbox.unkeep(of_id bigint) → void
   sql volatile -- 291207efe2fe5b66ad7bed55c866a0e4

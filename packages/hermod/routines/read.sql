@@ -212,8 +212,9 @@ $$;
 
 -- The next events of the lanes, one row for each that has some (and one more for its retries that are due). Heads and
 -- payloads are lists separated by U+001E: thousands of rows of a dozen columns cost both sides more than the events
--- themselves. `through` says how far the lane was scanned (null: only as far as its last event). The first row names no
--- lane: the subscription may be read. No row at all: it is paused, held or outdated.
+-- themselves. `through` says how far the lane was scanned (null: only as far as its last event). The first
+-- row names no lane, but the head up to which is read: the subscription may be read. No row at all: it is paused, held
+-- or outdated.
 create or replace function outbox.read(
   sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer,
   probing boolean, filled boolean[] default null)   -- lanes whose last read met a limit
@@ -235,7 +236,12 @@ begin
   if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing) then
     return;
   end if;
+  -- Nothing beyond this head is read: kinds are looked up after it, so a pair numbered for the first time is among
+  -- them.
+  head := coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0);
+  through := head;
   return next;
+  through := null;
   if s.mode <> 'dry-run' and exists (select from outbox.delivery d
                                      where d.subscription = sub and d.lane = any (lanes)
                                        and d.next_attempt_at <= now) then
@@ -252,9 +258,6 @@ begin
   if s.ledger and s.mode <> 'dry-run' then
     return;
   end if;
-  -- Nothing beyond this head is read: kinds are looked up after it, so a pair numbered for the first time is among
-  -- them.
-  head := coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0);
   marked := (s.ordered or s.coalesced) and s.mode <> 'dry-run'
     and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes)
                 and d.state in ('retrying', 'dead'));

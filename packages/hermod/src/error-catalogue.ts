@@ -127,6 +127,10 @@ export const catalogue = {
     says: 'A call to a sink did not end before its deadline.',
     fix: 'Honour context.signal in the sink, raise callMs (below leaseMs), or send smaller batches.',
   },
+  HMD_SETTLE_REFUSED: {
+    says: 'The database refused to store what a destination answered for an event; the answer counts, its text is lost.',
+    fix: 'Look at the cause in the warning; if it is not a constraint or trigger of yours, please report it.',
+  },
   HMD_LEASE_LOST: {
     says: 'The lane was taken over by another worker, so the result of the call was dropped.',
     fix: 'Nothing to do: the new owner delivers again. If it is frequent, raise leaseMs.',

@@ -2,6 +2,7 @@
  * The public door: one object per database that emits, subscribes, works and answers questions. It
  * assembles; every verb lives in its own file.
  */
+import { bounded, statementMs } from './bounded.ts'
 import { type Database, type PoolClient, preparing, transaction } from './database.ts'
 import type { DefinedEvents, NewEventOf } from './define-events.ts'
 import * as desk from './desk/desk.ts'
@@ -12,6 +13,7 @@ import { type Aggregate, type EmitOptions, emit, lock, Waiting } from './flow/em
 import { assertSequencer } from './flow/sequence.ts'
 import { subscribe } from './flow/subscribe.ts'
 import { unwatch, type WatchOptions, watch } from './flow/watch.ts'
+import { hearPool } from './hear-pool.ts'
 import { once } from './inbox.ts'
 import type { DeclaredIndex, IndexOptions } from './journeys/declared-index.ts'
 import { Indexes, type RebuildPreview, type Started } from './journeys/indexes.ts'
@@ -36,6 +38,10 @@ import { Worker } from './worker/worker.ts'
 
 /** A hint for every transaction would cost more than it saves. */
 const wakeEveryMs = 10
+/** Upkeep drops partitions and analyses tables. */
+const upkeepLimitMs = 600_000
+/** A hint that takes longer helps nobody. */
+const hintLimitMs = 5_000
 
 type EventOf<D> = D extends DefinedEvents<infer _> ? NewEventOf<D> : NewEvent
 
@@ -53,6 +59,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   constructor(options: OutboxOptions) {
     this.#options = outboxOptions(options)
     this.db = this.#options.pool as unknown as Database
+    hearPool(this.#options.pool, this.#options.listener)
     this.journeys = new Journeys(this.db, this.#options.listener)
     this.#indexes = new Indexes({
       db: this.db,
@@ -176,7 +183,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     this.#wakeAgain = this.#waking
     if (this.#waking) return
     this.#waking = true
-    void tell(this.db, { what: 'committed' })
+    void tell(bounded(this.db, hintLimitMs), { what: 'committed' })
     setTimeout(() => {
       this.#waking = false
       if (this.#wakeAgain) this.wake()
@@ -267,8 +274,10 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     await assertSequencer(this.db)
     for (const subscription of served) await subscribe(this.db, subscription)
     const { listener, random, events: definitions } = this.#options
+    const db = bounded(this.db, statementMs(options.leaseMs))
     return new Worker({
-      db: this.#options.prepare ? preparing(this.db) : this.db,
+      db: this.#options.prepare ? preparing(db) : db,
+      upkeepDb: bounded(this.db, upkeepLimitMs),
       subscriptions: served,
       options,
       listener,

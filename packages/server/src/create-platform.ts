@@ -43,6 +43,7 @@ function poolOf(connectionString: string, max: number, log: Logger): pg.Pool {
     max,
     application_name: 'hermod-server',
     connectionTimeoutMillis: 5_000,
+    keepAlive: true,
   })
   // A connection that breaks while idle is replaced; the next query says what is wrong.
   pool.on('error', ({ message }) => {

@@ -197,10 +197,10 @@ function addDue(`,
     patches: [
       {
         file: 'src/flow/call.ts',
-        find: `      await options.sending(entry, note)
-      begun.add(entry)`,
-        replace: `      begun.add(entry)
-      setTimeout(() => options.sending(entry, note).catch(() => {}), 50)`,
+        find: 'await effects.begin(entry, () => options.sending(entry, note))',
+        replace: `await effects.begin(entry, async () => {
+        setTimeout(() => options.sending(entry, note).catch(() => {}), 50)
+      })`,
       },
     ],
     caughtBy: ledger,

@@ -34,7 +34,7 @@ export function databaseUrl(context: Context): string {
 async function open(url: string): Promise<Connected> {
   const pg = await loadPg()
   try {
-    const config = { connectionString: url, application_name: 'hermod', max: 4 }
+    const config = { connectionString: url, application_name: 'hermod', max: 4, keepAlive: true }
     const pool = new pg.Pool({ ...config, connectionTimeoutMillis: 10_000 })
     // A connection that breaks while idle must not end the process; the next query says so.
     pool.on('error', () => {})

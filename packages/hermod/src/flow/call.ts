@@ -2,7 +2,8 @@
  * One call to a sink under its deadline. Whatever the sink does (throws, hangs, wakes up too late),
  * it ends in one outcome per event, or in none where nothing was tried.
  */
-import { HermodError } from '../errors.ts'
+import { HermodError, type HermodErrorCode } from '../errors.ts'
+import { isClean } from '../foreign-text.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import {
   type DeliveryContext,
@@ -16,6 +17,7 @@ import {
   unavailable,
 } from '../sinks/sink.ts'
 import type { Entry } from './claim.ts'
+import { Effects } from './effects.ts'
 
 /** A sink that does not end this long after its signal was aborted is broken. */
 const overdueMs = 1_000
@@ -60,33 +62,34 @@ async function attempt(
   const events = entries.map(({ event }) => event)
   const deadline = AbortSignal.timeout(Math.ceil(deadlineMs))
   const signal = AbortSignal.any([options.signal, deadline])
-  const begun = new Set<Entry>()
-  const context = contextOf(subscription, entries, options, { signal, deadlineMs, begun })
+  const effects = new Effects(ledger)
+  const context = contextOf(subscription, entries, options, { signal, deadlineMs, effects })
   try {
     const given = await settled(Promise.resolve(sink.deliver(events, context)), signal)
     if (isParked(given) && options.parked !== undefined && mayPark(subscription, given)) {
       const outcome = await options.parked(given.parked, entries)
       return entries.map(() => outcome && ofAll(outcome, entries.length))
     }
-    if (given !== OVERDUE) return [...normaliseOutcomes(given, events, { ledger })]
-    options.abandoned?.()
-    return entries.map((entry) => overdue(options.signal, ledger && begun.has(entry)))
+    if (given === OVERDUE) {
+      options.abandoned?.()
+      return entries.map((entry) => overdue(options.signal, entry, effects))
+    }
+    // Not the list that the sink was given, which it may have changed.
+    const outcomes = normaliseOutcomes(given, entries, { ledger })
+    if (effects.none) return [...outcomes]
+    return entries.map((entry, at) => said(given, outcomes[at] as Outcome, entry, effects))
   } catch (error) {
-    return entries.map((entry) => {
-      const doubt = ledger && begun.has(entry)
-      if (options.signal.aborted && !doubt) return undefined
-      if (deadline.aborted) return doubt ? doubtful(late(deadlineMs)) : late(deadlineMs)
-      const outcome = outcomeOfError(error, { items: events.length, ledger: doubt })
-      return doubt ? doubtful(outcome) : outcome
-    })
+    const thrown = { error, items: entries.length, stopped: options.signal.aborted }
+    const lateMs = deadline.aborted ? deadlineMs : undefined
+    return entries.map((entry) => effects.answer(entry) ?? brokenOff({ ...thrown, lateMs }, entry, effects))
   } finally {
     context.close()
   }
 }
 
-/** Without a way to ask, or for a ledger, a handle is no answer. */
+/** Without a way to ask, for a ledger, or when it cannot be stored as it is, a handle is no answer. */
 function mayPark({ sink, ledger }: ResolvedSubscription, { parked }: Parked): boolean {
-  return sink.poll !== undefined && !ledger && parked !== '' && parked.length <= handleMax
+  return sink.poll !== undefined && !ledger && parked !== '' && parked.length <= handleMax && isClean(parked)
 }
 
 /** One word for many: nobody can tell which of them is bad, so they are halved until it shows. */
@@ -98,21 +101,28 @@ function contextOf(
   subscription: ResolvedSubscription,
   entries: readonly Entry[],
   options: CallOptions,
-  { signal, deadlineMs, begun }: { signal: AbortSignal; deadlineMs: number; begun: Set<Entry> },
+  { signal, deadlineMs, effects }: { signal: AbortSignal; deadlineMs: number; effects: Effects },
 ): DeliveryContext & { close(): void } {
-  const byEvent = new Map(subscription.ledger ? entries.map((entry) => [entry.event, entry]) : [])
+  let known: Map<unknown, Entry> | undefined
+  const entryOf = (event: unknown) => {
+    known ??= new Map(entries.map((entry) => [entry.event, entry]))
+    return known.get(event)
+  }
   let closed = false
   return {
     signal,
     subscription: subscription.name,
     deadlineMs,
     sending: async (event, note) => {
-      const entry = byEvent.get(event as Entry['event'])
+      const entry = subscription.ledger ? entryOf(event) : undefined
       if (entry === undefined) return
       // A sink that wakes up after its call was given up must not send what is settled by now.
       if (closed || signal.aborted) throw new HermodError('HMD_LEASE_LOST', 'this call has ended')
-      await options.sending(entry, note)
-      begun.add(entry)
+      await effects.begin(entry, () => options.sending(entry, note))
+    },
+    answered: (event, outcome) => {
+      const entry = entryOf(event)
+      if (entry !== undefined && !closed) effects.answered(entry, outcome)
     },
     close: () => {
       closed = true
@@ -120,10 +130,37 @@ function contextOf(
   }
 }
 
-/** Thrown after `sending`: whether it arrived cannot be known, unless the error says so. */
-function doubtful(outcome: Outcome): Outcome {
-  const sure = outcome.outcome === 'unavailable' || outcome.outcome === 'misconfigured'
-  return sure && outcome.code !== 'HMD_SINK_DEADLINE' ? outcome : { ...outcome, outcome: 'unknown' }
+/** The sink ended its call. Of an effect that was begun, an answer that makes no sense is none. */
+function said(given: unknown, outcome: Outcome, entry: Entry, effects: Effects): Outcome {
+  const before = effects.answer(entry)
+  const senseless = outcome.code === ('HMD_SINK_BROKEN' satisfies HermodErrorCode)
+  if (before !== undefined && (given === undefined || senseless)) return before
+  if (!effects.inDoubt(entry)) return outcome
+  if (senseless) return { ...outcome, outcome: 'unknown' }
+  // It was recorded as sending: its next try is another attempt, not another half of this call.
+  return outcome.outcome === 'split' ? { ...outcome, outcome: 'retry' } : outcome
+}
+
+interface Break {
+  readonly error: unknown
+  readonly items: number
+  /** Leases are lost, or the worker stops. */
+  readonly stopped: boolean
+  /** The deadline that has passed. */
+  readonly lateMs: number | undefined
+}
+
+/** The call threw. Whether an effect that was begun arrived cannot be known, unless its own error says so. */
+function brokenOff({ error, items, stopped, lateMs }: Break, entry: Entry, effects: Effects): Outcome | undefined {
+  const doubt = effects.inDoubt(entry)
+  if (stopped && !doubt) return undefined
+  const outcome = lateMs === undefined ? outcomeOfError(error, { items, ledger: doubt }) : late(lateMs)
+  const sure = lateMs === undefined && effects.threw(entry) && isAway(outcome)
+  return doubt && !sure ? { ...outcome, outcome: 'unknown' } : outcome
+}
+
+function isAway({ outcome, code }: Outcome): boolean {
+  return (outcome === 'unavailable' || outcome === 'misconfigured') && code !== 'HMD_SINK_DEADLINE'
 }
 
 export const OVERDUE = Symbol('overdue')
@@ -146,9 +183,11 @@ export async function settled<T>(promise: Promise<T>, signal: AbortSignal): Prom
   }
 }
 
-function overdue(stop: AbortSignal, begun: boolean): Outcome | undefined {
+function overdue(stop: AbortSignal, entry: Entry, effects: Effects): Outcome | undefined {
+  const answer = effects.answer(entry)
+  if (answer !== undefined) return answer
   const details = { code: 'HMD_SINK_BROKEN', message: 'the sink did not settle after its deadline' }
-  if (begun) return { outcome: 'unknown', ...details }
+  if (effects.inDoubt(entry)) return { outcome: 'unknown', ...details }
   return stop.aborted ? undefined : retry(details)
 }
 

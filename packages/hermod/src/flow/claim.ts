@@ -5,6 +5,7 @@
 import { type Database, type Param, select, selectArrays } from '../database.ts'
 import { DeliveredEvent, type DeliveredEventFields } from '../delivered-event.ts'
 import type { EventDefinitions } from '../event-definitions.ts'
+import type { Kinds, Names } from './kinds.ts'
 import type { Entry } from './result.ts'
 
 export type { Entry } from './result.ts'
@@ -69,9 +70,6 @@ export interface ReadLimits {
   readonly probing: boolean
 }
 
-/** Names of the small codes in the log; they never change. */
-export type Kinds = Map<string, readonly [type: string, aggregateType: string]>
-
 /** What is read, and how its rows become events. */
 export interface Reader {
   readonly subscription: { readonly name: string; readonly revision: number }
@@ -113,10 +111,12 @@ export async function readOf(
 ): Promise<LaneRead[] | undefined> {
   if (rows.length === 0) return undefined
   const newest = Math.max(...rows.map((row) => Number(row[5] ?? 0)))
-  if (newest > kinds.size) await learnKinds(db, kinds)
+  // The row without a lane says up to which head was read, and so in which epoch.
+  const head = BigInt(rows.find((row) => row[0] === null)?.[2] ?? 0)
+  const names = await kinds.namesFor(db, head, newest)
   return lanes.map(({ lane, after }) => {
     const mine = rows.filter((row) => row[0] === String(lane))
-    const entries = (row: (string | null)[] | undefined) => entriesOf(row, lane, kinds, definitions, listens)
+    const entries = (row: (string | null)[] | undefined) => entriesOf(row, lane, names, definitions, listens)
     const fresh = mine.find((row) => row[1] === 'f')
     const due = mine.find((row) => row[1] === 't')
     return laneRead(lane, after, fresh?.[2], entries(fresh), entries(due).kept)
@@ -126,13 +126,6 @@ export async function readOf(
 /** Neither can stand in JSON, in an id or in a key. */
 const RECORD = '\x1e'
 const FIELD = '\x1f'
-
-/** Codes are given in turn and never change: a higher one than we know is new. */
-async function learnKinds(db: Database, kinds: Kinds): Promise<void> {
-  for (const row of await select(db, 'select code::text, type, aggregate_type from outbox.kind where code > 0')) {
-    kinds.set(row.code as string, [row.type as string, row.aggregate_type as string])
-  }
-}
 
 /** The fields of an event beside its payload, split when one of them is asked for. */
 class Head {
@@ -174,17 +167,17 @@ interface Entries {
 export function unpack(
   row: (string | null)[],
   lane: number,
-  kinds: Kinds,
+  names: Names,
   definitions: EventDefinitions | undefined,
   listens: (type: string, aggregateType: string) => boolean,
 ): Entry[] {
-  return entriesOf(row, lane, kinds, definitions, listens).kept
+  return entriesOf(row, lane, names, definitions, listens).kept
 }
 
 function entriesOf(
   row: (string | null)[] | undefined,
   lane: number,
-  kinds: Kinds,
+  names: Names,
   definitions: EventDefinitions | undefined,
   listens: (type: string, aggregateType: string) => boolean,
 ): Entries {
@@ -195,7 +188,7 @@ function entriesOf(
   let last: Entry | undefined
   for (let at = 0; at < heads.length; at++) {
     const head = new Head(heads[at] as string)
-    last = entryOf(head, lane, payloads[at] as string, kinds, definitions)
+    last = entryOf(head, lane, payloads[at] as string, names, definitions)
     // Kinds beyond the code's range carry their names; SQL has not filtered them.
     const unlisted = head.long && last.mark !== 'due' && head.field(NAMES) !== ''
     if (!unlisted || listens(last.event.type, last.event.aggregateType)) kept.push(last)
@@ -223,13 +216,13 @@ function entryOf(
   head: Head,
   lane: number,
   payload: string,
-  kinds: Kinds,
+  names: Names,
   definitions: EventDefinitions | undefined,
 ): Entry {
   const mark = head.long ? head.field(MARK) : ''
   const due = mark.startsWith('due')
   const attempts = due ? Number(mark.slice(4)) : 0
-  const fields = new HeadFields(head, lane, payload, kinds, attempts + 1, definitions)
+  const fields = new HeadFields(head, lane, payload, names, attempts + 1, definitions)
   return {
     event: new DeliveredEvent(fields),
     lane,
@@ -242,7 +235,7 @@ function entryOf(
 /** Decoded when asked for: most sinks need few of them. */
 class HeadFields implements DeliveredEventFields {
   readonly #head: Head
-  readonly #kinds: Kinds
+  readonly #kinds: Names
   readonly lane: number
   readonly payloadText: string
   readonly attempt: number
@@ -253,12 +246,12 @@ class HeadFields implements DeliveredEventFields {
     head: Head,
     lane: number,
     payload: string,
-    kinds: Kinds,
+    names: Names,
     attempt: number,
     definitions: EventDefinitions | undefined,
   ) {
     this.#head = head
-    this.#kinds = kinds
+    this.#kinds = names
     this.lane = lane
     this.payloadText = payload === '' ? 'null' : payload
     this.attempt = attempt

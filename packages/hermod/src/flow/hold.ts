@@ -3,6 +3,7 @@
  * While held nothing is sent; when the pause is over one worker at a time may probe.
  */
 import { type Database, select } from '../database.ts'
+import { clip } from '../foreign-text.ts'
 
 const HOLD = `select outbox.hold($1, $2, $3, $4, $5, $6)::text as probe_at`
 const PROBE = `select outbox.probe($1, $2, $3)::text as won`
@@ -11,6 +12,9 @@ const RECOVER = `select outbox.recover($1)::text as recovered`
 
 /** A destination that came back is noticed within this time, unless it asked for more. */
 export const probeCapMs = 2_000
+
+/** Of what the destination says. */
+const saysCharsMax = 1_000
 
 export interface Trouble {
   readonly cause: 'unavailable' | 'misconfigured'
@@ -25,7 +29,7 @@ export async function hold(
   { cause, says, afterMs }: Trouble,
   prober: string | null,
 ): Promise<void> {
-  await select(db, HOLD, [subscription, cause, says, afterMs, probeCapMs, prober])
+  await select(db, HOLD, [subscription, cause, clip(says, saysCharsMax), afterMs, probeCapMs, prober])
 }
 
 export async function probe(db: Database, subscription: string, owner: string, callMs: number): Promise<boolean> {

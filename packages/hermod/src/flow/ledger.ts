@@ -4,6 +4,7 @@
  */
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
+import { clip, storableJson } from '../foreign-text.ts'
 import { scanRows } from './claim.ts'
 
 const ENLIST = `select outbox.enlist($1, $2, $3, $4::smallint[], $5::bigint[], $6, $7, $8)::text as count`
@@ -48,9 +49,18 @@ export async function sending(
   position: bigint,
   note: object | undefined,
 ): Promise<void> {
-  const text = note === undefined ? null : JSON.stringify(note)
-  const [row] = await select(db, SENDING, [subscription, owner, lane.lane, String(lane.fence), String(position), text])
+  const values = [subscription, owner, lane.lane, String(lane.fence), String(position), noteText(note)]
+  const [row] = await select(db, SENDING, values)
   if (row?.mine !== 'true') {
     throw new HermodError('HMD_LEASE_LOST', `position ${position} of ${subscription} belongs to another worker now`)
   }
+}
+
+/** A longer one is kept as the beginning of its text. */
+const noteCharsMax = 8_000
+
+function noteText(note: object | undefined): string | null {
+  if (note === undefined) return null
+  const text = storableJson(note)
+  return text.length <= noteCharsMax ? text : storableJson({ cut: clip(text, noteCharsMax) })
 }

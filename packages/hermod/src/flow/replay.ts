@@ -5,7 +5,8 @@
 import { type Database, select, selectArrays } from '../database.ts'
 import type { EventDefinitions } from '../event-definitions.ts'
 import type { ResolvedSubscription } from '../options.ts'
-import { type Entry, type Kinds, unpack } from './claim.ts'
+import { type Entry, unpack } from './claim.ts'
+import type { Kinds } from './kinds.ts'
 import type { Leased } from './lease.ts'
 import { type Call, type Settlement, text } from './settle.ts'
 
@@ -111,7 +112,7 @@ export async function readSlice(
     ...[positions, ids, hashes, String(lane.sieved), lane.bytes],
   ])
   if (row === undefined) return undefined
-  const entries = unpack(row, lane.lane, kinds, definitions, listens)
+  const entries = unpack(row, lane.lane, kinds.names, definitions, listens)
   return { entries, through: row[2] == null ? undefined : BigInt(row[2]) }
 }
 

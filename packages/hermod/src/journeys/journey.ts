@@ -4,6 +4,7 @@
  */
 import { type Database, type PoolClient, type Row, select } from '../database.ts'
 import { big, type Decided, type Decision, decide, parsed, time } from '../desk/audit.ts'
+import { clip, storableJson } from '../foreign-text.ts'
 
 const COLUMNS = `id::text, kind, subject, state, phase, plan::text, progress::text, result::text, error, asked, owner,
   owner_until, requested_by, reason, created_at, started_at, ended_at, updated_at`
@@ -116,10 +117,13 @@ export async function keepJourney(
   leaseMs: number,
   { phase, progress }: { phase?: string | undefined; progress?: Progress | undefined } = {},
 ): Promise<Asked | undefined> {
-  const more = progress === undefined ? null : JSON.stringify(progress)
+  const more = progress === undefined ? null : storableJson(progress)
   const [row] = await select(db, KEEP, [String(id), owner, leaseMs, phase ?? null, more])
   return (row?.asked ?? undefined) as Asked | undefined
 }
+
+/** Of the text that says why it failed. */
+const errorCharsMax = 2_000
 
 export type Ending = Exclude<JourneyState, 'running'>
 
@@ -131,8 +135,14 @@ export async function endJourney(
   state: Ending,
   { result, error }: { result?: object | undefined; error?: string | undefined } = {},
 ): Promise<boolean> {
-  const said = result === undefined ? null : JSON.stringify(result)
-  const [row] = await select(db, END, [String(id), owner, state, said, error ?? null])
+  const said = result === undefined ? null : storableJson(result)
+  const [row] = await select(db, END, [
+    String(id),
+    owner,
+    state,
+    said,
+    error === undefined ? null : clip(error, errorCharsMax),
+  ])
   return row?.mine === 'true'
 }
 

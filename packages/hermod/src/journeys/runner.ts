@@ -3,7 +3,9 @@
  * is named. The lease is extended while it runs. The handler stops at the next check when the journey
  * is paused, cancelled, taken over, or when the process stops.
  */
+
 import { randomUUID } from 'node:crypto'
+import { bounded, statementMs } from '../bounded.ts'
 import { type Database, isConnectionError } from '../database.ts'
 import { type Listener, notify } from '../telemetry.ts'
 import { Wake } from '../worker/wake.ts'
@@ -55,6 +57,8 @@ export class Run {
   readonly db: Database
   readonly #owner: string
   readonly #leaseMs: number
+  /** For the statements that keep the lease. */
+  readonly #kept: Database
   readonly #listener: Listener
   #abort = new AbortController()
   readonly #startedMs = performance.now()
@@ -70,6 +74,7 @@ export class Run {
     this.journey = journey
     this.#owner = owner
     this.#leaseMs = leaseMs
+    this.#kept = bounded(db, statementMs(leaseMs))
     this.#listener = listener
     this.#progress = journey.progress
     this.#doneBefore = journey.progress.done ?? 0
@@ -128,7 +133,7 @@ export class Run {
   /** Ends or releases it in this state. False: another process has it now. */
   async end(state: Ending, told: { result?: object | undefined; error?: string | undefined }): Promise<boolean> {
     this.release()
-    const mine = await endJourney(this.db, this.journey.id, this.#owner, state, told)
+    const mine = await endJourney(this.#kept, this.journey.id, this.#owner, state, told)
     if (mine) this.tell(state, told.error)
     return mine
   }
@@ -152,7 +157,7 @@ export class Run {
   }
 
   async #keep(more?: { phase?: string | undefined; progress?: Progress }): Promise<void> {
-    const asked = await keepJourney(this.db, this.journey.id, this.#owner, this.#leaseMs, more)
+    const asked = await keepJourney(this.#kept, this.journey.id, this.#owner, this.#leaseMs, more)
     if (asked === undefined) this.#halt('lost')
     else if (asked !== 'run') this.#halt(asked)
     if (more !== undefined && asked !== undefined) this.tell('running')
@@ -286,7 +291,7 @@ export class Runner {
     if (takes.length === 0) return undefined
     const owner = `${name}#${randomUUID().slice(0, 8)}`
     const leaseMs = Math.min(this.#context.leaseMs, leaseMsMax)
-    const journey = await takeJourney(db, owner, takes, leaseMs, id)
+    const journey = await takeJourney(bounded(db, statementMs(leaseMs)), owner, takes, leaseMs, id)
     if (journey === undefined) return undefined
     const handler = handlers.find(
       ({ kind, subjects }) => kind === journey.kind && (subjects === undefined || subjects().includes(journey.subject)),

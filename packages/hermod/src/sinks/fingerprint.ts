@@ -2,6 +2,7 @@
  * Groups failures that are the same failure: sink, status or code, and the message with
  * everything that differs from event to event taken out. Never the payload.
  */
+import { clean } from '../foreign-text.ts'
 import type { Outcome } from './outcome.ts'
 
 export const fingerprintCharsMax = 200
@@ -22,5 +23,6 @@ export function fingerprint(sinkName: string, outcome: Outcome): string {
   for (const [varying, placeholder] of VARYING) message = message.replace(varying, placeholder)
   const reason = [outcome.status, outcome.code].filter((part) => part !== undefined).join(' ')
   const parts = [sinkName, reason || outcome.outcome, message.trim()].filter((part) => part !== '')
-  return parts.join(' | ').slice(0, fingerprintCharsMax)
+  // Cut first: the cut may go through a surrogate pair.
+  return clean(parts.join(' | ').slice(0, fingerprintCharsMax))
 }

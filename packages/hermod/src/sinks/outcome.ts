@@ -2,6 +2,7 @@
  * What became of one event at its destination. Outcomes are plain frozen values; what the engine
  * does with each is drawn in docs/guides/writing-a-sink.md.
  */
+import { clip } from '../foreign-text.ts'
 import { retryAfterMaxMs } from './retry-after.ts'
 
 export const outcomeNames = [
@@ -91,11 +92,4 @@ export function makeOutcome(
 
 function isDelay(value: unknown): value is number {
   return typeof value === 'number' && value >= 0
-}
-
-/** Destinations may send anything: NUL and lone surrogates cannot be stored, and texts can be very long. */
-export function clip(value: unknown, charsMax: number): string {
-  const text = typeof value === 'string' ? value : String(value)
-  const cut = text.length > charsMax ? `${text.slice(0, charsMax - 1)}…` : text
-  return cut.replace(/\0|\p{Surrogate}/gu, '\ufffd')
 }

@@ -6,9 +6,9 @@ import { HermodError, type HermodErrorCode } from '../errors.ts'
 import type { OutboxEvent } from '../event.ts'
 import { delivered, makeOutcome, type Outcome, type OutcomeName, outcomeNames, retry } from './outcome.ts'
 
+export { clip } from '../foreign-text.ts'
 export { fingerprint } from './fingerprint.ts'
 export {
-  clip,
   codeCharsMax,
   delivered,
   excerptCharsMax,
@@ -59,6 +59,8 @@ export interface DeliveryContext {
   readonly deadlineMs: number
   /** Ledger sinks: records `sending` right before the effect of this one event. */
   sending(event: OutboxEvent, note?: object): Promise<void>
+  /** What became of this one event, said before the call ends: it stands, also when the call then throws. */
+  answered(event: OutboxEvent, outcome: Outcome): void
 }
 
 export interface ProbeContext {
@@ -150,7 +152,7 @@ function isSink(value: unknown): value is Sink {
  */
 export function normaliseOutcomes(
   result: unknown,
-  events: readonly OutboxEvent[],
+  events: readonly unknown[],
   { ledger = false } = {},
 ): readonly Outcome[] {
   if (result === undefined) return events.map(() => delivered())

@@ -6,6 +6,7 @@ import type { OutboxEvent } from '../event.ts'
 import {
   capabilitiesOf,
   type DeliveryContext,
+  delivered,
   handleMax,
   isParked,
   normaliseOutcomes,
@@ -84,15 +85,19 @@ async function send(
   { signal = new AbortController().signal, sending = async () => {} }: CallOptions,
 ): Promise<readonly Outcome[]> {
   const { ledger } = capabilitiesOf(sink)
-  const context = { signal, subscription: 'exercise', deadlineMs: 30_000, sending }
+  const answers = new Map<OutboxEvent, Outcome>()
+  const answered: DeliveryContext['answered'] = (event, outcome) => void answers.set(event, outcome)
+  const context = { signal, subscription: 'exercise', deadlineMs: 30_000, sending, answered }
   try {
     const result = await sink.deliver(events, context)
     if (isParked(result)) return await ended(sink, result, events.length, signal)
     assertShape(result, events, ledger)
-    return normaliseOutcomes(result, events, { ledger })
+    const said = result ?? events.map((event) => answers.get(event) ?? delivered())
+    return normaliseOutcomes(said, events, { ledger })
   } catch (error) {
     if (error instanceof assert.AssertionError) throw error
-    return events.map(() => outcomeOfError(error, { items: events.length, ledger }))
+    // What was answered before the call broke off stands.
+    return events.map((event) => answers.get(event) ?? outcomeOfError(error, { items: events.length, ledger }))
   }
 }
 

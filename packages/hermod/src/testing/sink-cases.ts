@@ -129,7 +129,7 @@ export const sinkCases: readonly SinkCase[] = [
     async run(sink, options) {
       const { signal } = new AbortController()
       const context = { signal, subscription: 'exercise', deadlineMs: 30_000 }
-      const result = await sink.deliver([], { ...context, sending: async () => {} })
+      const result = await sink.deliver([], { ...context, sending: async () => {}, answered: () => {} })
       assert.ok(!isParked(result), 'there is nothing to wait for')
       assert.equal(result?.length ?? 0, 0)
       assertAll(await call(sink, good(options, 1), options), 'delivered')
@@ -265,7 +265,7 @@ async function parkedCalls(
   const context = { signal, subscription: 'exercise', deadlineMs: 30_000 }
   for (let call = 0; call < count; call++) {
     const events = good(options, 1)
-    const result = await sink.deliver(events, { ...context, sending: async () => {} })
+    const result = await sink.deliver(events, { ...context, sending: async () => {}, answered: () => {} })
     if (!isParked(result)) continue
     assertHandle(sink, result.parked)
     handles.push(result.parked)

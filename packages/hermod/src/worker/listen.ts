@@ -47,7 +47,7 @@ export class Listen {
       client.on('notification', this.#hear)
       client.on('error', this.#broken)
       this.#client = client
-      await client.query(`listen ${channel}`)
+      await answered(client.query(`listen ${channel}`))
       this.#hear()
       this.#later(heartbeatMs, () => this.#beat(client))
     } catch (error) {
@@ -56,17 +56,11 @@ export class Listen {
   }
 
   async #beat(client: PoolClient): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const silence = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error('no answer from the listening connection')), heartbeatAnswerMs)
-    })
     try {
-      await Promise.race([client.query('select 1'), silence])
+      await answered(client.query('select 1'))
       this.#later(heartbeatMs, () => this.#beat(client))
     } catch (error) {
       this.#broken(error as Error)
-    } finally {
-      clearTimeout(timer)
     }
   }
 
@@ -94,4 +88,14 @@ export class Listen {
     clearTimeout(this.#timer)
     if (!this.#stopped) this.#timer = setTimeout(work, ms).unref()
   }
+}
+
+/** Not for longer than a heartbeat may take: a mute connection is replaced. */
+async function answered(asked: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('no answer from the listening connection')), heartbeatAnswerMs)
+  })
+  asked.catch(() => {})
+  await Promise.race([asked, silence]).finally(() => clearTimeout(timer))
 }

@@ -97,10 +97,12 @@ export class Numbering {
   #take(step: Step | undefined, durationMs: number): void {
     this.#rows = step?.more ? Math.min(pieceRows, this.#rows * 2) : firstPieceRows
     if (step === undefined) return
-    const { numbered: count, head, news } = step
+    const { numbered: count, head, newEpoch } = step
+    // Codes of kinds mean something else in another epoch: then everybody looks.
+    const news = newEpoch ? undefined : step.news
     const { listener, numbered } = this.#options
     notify(listener, 'step', { numbered: count, durationMs, position: head })
-    if (step.newEpoch) this.#tellEpoch(step)
+    if (newEpoch) this.#tellEpoch(step)
     // Another worker has numbered in between: what, is not known here.
     const others = head > this.#head + BigInt(count)
     if (head > this.#head) numbered(others ? undefined : news)

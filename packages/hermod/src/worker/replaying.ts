@@ -30,6 +30,7 @@ import { nextDelayMs } from './retry.ts'
 import { passedIn } from './round.ts'
 import type { RoundParts } from './rounds.ts'
 import type { Sending } from './sending.ts'
+import { settleRefused, type WriteLanes } from './set-aside.ts'
 import type { Station } from './station.ts'
 import { Strikes } from './strikes.ts'
 import type { Wake } from './wake.ts'
@@ -268,7 +269,12 @@ export class Replaying {
     const call = { startedAgoMs: elapsedMs, durationMs: elapsedMs, worker, rehearsed: false }
     // Nothing is assumed after a lost answer or a refusal: the place is read again.
     this.#places.delete(lane)
-    const met = await settleReplay(db, subscription, owner, journey, settled, call)
+    let met: boolean | undefined
+    const write: WriteLanes = async (to, lanes) => {
+      for (const one of lanes) met = await settleReplay(to, subscription, owner, journey, one, call)
+      return new Set(met === undefined ? [] : [lane.lane])
+    }
+    await write(db, [settled]).catch((error) => settleRefused(this.#station, settled, error, write))
     if (met === undefined) return this.#station.refresh()
     tellRetries(this.#station, settled)
     this.#moved(lane, place, settled.to, met)

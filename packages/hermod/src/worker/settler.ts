@@ -5,16 +5,20 @@
  * Before a call begins, at most one batch is unsettled; with the call itself that makes two. A crash
  * repeats no more than that.
  */
+import { isConnectionError } from '../database.ts'
 import { type SettledBatch, type Settlement, settle } from '../flow/settle.ts'
 import { notify } from '../telemetry.ts'
 import { tellRetries } from './report.ts'
 import type { Round } from './round.ts'
+import { pause, settleApart, type WriteLanes } from './set-aside.ts'
 import type { Station } from './station.ts'
 
 /** The longest time a delivered batch may wait for others. */
 const gatherMs = 20
 /** A larger batch does not wait: its settlement costs more than the statement around it. */
 const gatheredMax = 500
+/** A batch that cannot be settled is sent again, but not at once. */
+const refusedPauseMs = 2_000
 
 /** A delivered batch, as the database shall know it. */
 export interface Unsettled {
@@ -81,16 +85,38 @@ export class Settler {
   }
 
   async #settle(unsettled: Unsettled): Promise<void> {
-    const { db, subscription, owner, workerName, listener } = this.#station
+    const { db, subscription, owner, workerName } = this.#station
     // A settle before it was refused or lost: this one cannot begin where the cursor is.
     if (this.doubt) return
+    const { call, lanes } = batchOf(unsettled, workerName)
+    const write: WriteLanes = (to, some) => settle(to, subscription, owner, { lanes: some, call })
     try {
-      this.#settled(unsettled, await settle(db, subscription, owner, batchOf(unsettled, workerName)))
+      this.#settled(unsettled, await write(db, lanes))
     } catch (error) {
-      // Its COMMIT may have happened: the lanes are read again, never assumed.
-      this.doubt = true
-      notify(listener, 'error', { during: 'settle', error, subscription: subscription.name })
+      await this.#failed(unsettled, error, write)
     }
+  }
+
+  /** What the database refuses is written again in parts; after a lost connection nothing is assumed. */
+  async #failed(unsettled: Unsettled, error: unknown, write: WriteLanes): Promise<void> {
+    this.#tell(error)
+    try {
+      if (isConnectionError(error)) throw error
+      const { settled, refused } = await settleApart(this.#station, unsettled.lanes, error, write)
+      this.#settled({ ...unsettled, lanes: unsettled.lanes.filter(({ lane }) => !refused.has(lane)) }, settled)
+      for (const why of refused.values()) this.#tell(why)
+      if (refused.size === 0) return
+      this.doubt = true
+      await pause(refusedPauseMs, this.#station.abort)
+    } catch (again) {
+      if (again !== error) this.#tell(again)
+      this.doubt = true
+    }
+  }
+
+  #tell(error: unknown): void {
+    const { listener, subscription } = this.#station
+    notify(listener, 'error', { during: 'settle', error, subscription: subscription.name })
   }
 
   /** A lane missing from the answer was taken over, or its cursor is elsewhere. */

@@ -1,7 +1,7 @@
 /** What every claim loop of one subscription in one worker shares. */
 import type { Database } from '../database.ts'
 import type { EventDefinitions } from '../event-definitions.ts'
-import type { Kinds } from '../flow/claim.ts'
+import type { Kinds } from '../flow/kinds.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import type { Outcome } from '../sinks/outcome.ts'
 import type { Listener } from '../telemetry.ts'

@@ -8,6 +8,7 @@ import type { Database } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import type { EventDefinitions } from '../event-definitions.ts'
 import { compileFilter } from '../filter.ts'
+import { Kinds } from '../flow/kinds.ts'
 import type { News } from '../flow/sequence.ts'
 import type { Journeys } from '../journeys/journeys.ts'
 import type { Runner } from '../journeys/runner.ts'
@@ -26,7 +27,10 @@ import { Upkeep } from './upkeep.ts'
 import { Wake } from './wake.ts'
 
 export interface WorkerContext {
+  /** Every statement is bounded below the lease. */
   readonly db: Database
+  /** For statements that may take long. */
+  readonly upkeepDb: Database
   readonly subscriptions: readonly ResolvedSubscription[]
   readonly options: ResolvedWorkerOptions
   readonly listener: Listener
@@ -75,7 +79,7 @@ export class Worker {
       others: () => this.#registry.others,
     })
     this.#listen = options.listen ? new Listen(db, listener, (message) => this.#heard(message?.payload)) : undefined
-    this.#upkeep = options.upkeep ? new Upkeep(db, options, listener) : undefined
+    this.#upkeep = options.upkeep ? new Upkeep(context.upkeepDb, options, listener) : undefined
     this.#journeys = context.journeys.runner(this.name, options.leaseMs)
     const turnstile = new Turnstile(options.concurrency)
     this.#crews = subscriptions.map((subscription) => this.#crewOf(subscription, turnstile))
@@ -214,7 +218,7 @@ export class Worker {
       leaseMs: options.leaseMs,
       pollMs: options.pollMs,
       busyPollMs: options.busyPollMs,
-      kinds: new Map(),
+      kinds: new Kinds(),
       poller: undefined,
       rate: rate === undefined ? undefined : new Rate(rate.perSecond),
       abort: this.#abort.signal,
@@ -243,7 +247,7 @@ export class Worker {
 /** A kind that was never met here may be anything. */
 function listensTo({ kinds, listens }: Station, codes: readonly number[]): boolean {
   return codes.some((code) => {
-    const kind = kinds.get(String(code))
+    const kind = kinds.names.get(String(code))
     return kind === undefined || listens(...kind)
   })
 }

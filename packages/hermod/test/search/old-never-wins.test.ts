@@ -52,7 +52,7 @@ class Stage implements Sink {
     const events = this.calls[pick % Math.max(1, this.calls.length)]
     if (events === undefined) return
     const { signal } = new AbortController()
-    const context = { signal, subscription: 'replay', deadlineMs: 10_000, sending: async () => {} }
+    const context = { signal, subscription: 'replay', deadlineMs: 10_000, sending: async () => {}, answered: () => {} }
     const result = await this.#sink.deliver(events, context)
     if (isParked(result)) return this.#settled(result.parked)
     const good = (result ?? []).map(({ outcome }) => outcome)

@@ -60,6 +60,7 @@ const context = () => ({
   subscription: 's',
   deadlineMs: 10_000,
   sending: async () => {},
+  answered: () => {},
 })
 
 /** Calls that add documents to an index of the sink, deletions remembered elsewhere apart. */

@@ -49,7 +49,7 @@ async function deliver(
 ): Promise<string[]> {
   const sink = searchSink(to, { index: 'documents', ...options })
   const { signal } = new AbortController()
-  const context = { signal, subscription: 'search', deadlineMs: 30_000, sending: async () => {} }
+  const context = { signal, subscription: 'search', deadlineMs: 30_000, sending: async () => {}, answered: () => {} }
   const outcomes = ((await sink.deliver(events, context)) ?? []) as readonly Outcome[]
   return outcomes.map(({ outcome }) => outcome)
 }
@@ -119,7 +119,7 @@ describe('events become documents', () => {
   it('a reference event without rows is rejected with a sentence', async () => {
     const sink = searchSink(engine, { index: 'documents' })
     const { signal } = new AbortController()
-    const context = { signal, subscription: 's', deadlineMs: 1_000, sending: async () => {} }
+    const context = { signal, subscription: 's', deadlineMs: 1_000, sending: async () => {}, answered: () => {} }
     const [outcome] = ((await sink.deliver([event('r1', null)], context)) ?? []) as Outcome[]
     expect(outcome).toMatchObject({ outcome: 'rejected', message: /load\(\)/ })
   })

@@ -151,6 +151,7 @@ function ownPool({
     connectionString,
     max: connectionsMax,
     connectionTimeoutMillis: 5_000,
+    keepAlive: true,
     application_name: 'hermod-search',
   })
   // An idle connection that breaks is replaced when one is needed.

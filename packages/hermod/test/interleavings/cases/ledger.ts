@@ -37,7 +37,10 @@ function mailbox(s: Stage, at: At = () => {}) {
   return { sink, accepted }
 }
 
-class Crash extends Error {}
+/** As a connection that is gone: nobody hears of it. */
+class Crash extends Error {
+  readonly code = '08006'
+}
 
 /** Runs a worker that dies at `step` of the first message; its lease then runs out. */
 async function dies(s: Stage, step: Step): Promise<string[]> {
@@ -215,4 +218,141 @@ export const ledgerFlow = defineCase('ledger: many, in order', async (env) => {
   )
   expect(counts).toEqual({ rows: accepted.length, delivered: accepted.length })
   await holds(s.db, 'I8')
+})
+
+/** A mail sink of a few lines, whose third effect breaks the call off. */
+function breaking(breakOff: (event: OutboxEvent, context: DeliveryContext) => unknown) {
+  const sent: string[] = []
+  const sink = {
+    name: 'mail',
+    capabilities: { ledger: true },
+    deliver: async (events: readonly OutboxEvent[], context: DeliveryContext): Promise<never> => {
+      for (const [index, event] of events.entries()) {
+        await context.sending(event)
+        if (index === 2) return (await breakOff(event, context)) as never
+        sent.push(label(event))
+      }
+      return undefined as never
+    },
+  }
+  return { sink, sent }
+}
+
+const refusedConnection = () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+
+const breaks: Record<string, { breakOff: Parameters<typeof breaking>[0]; third: string }> = {
+  'refused connection': {
+    breakOff: () => {
+      throw refusedConnection()
+    },
+    third: 'pending 0',
+  },
+  'wrong credentials': {
+    breakOff: () => {
+      throw Object.assign(new Error('535 refused'), { status: 401 })
+    },
+    third: 'pending 0',
+  },
+  'cut connection': {
+    breakOff: () => {
+      throw Object.assign(new Error('cut'), { code: 'ECONNRESET' })
+    },
+    third: 'unknown 1',
+  },
+  'wrong number of outcomes': { breakOff: () => [], third: 'unknown 1' },
+  'a handle': { breakOff: () => ({ parked: 'task' }), third: 'unknown 1' },
+  'no known outcome': { breakOff: () => [1, 2, 3], third: 'unknown 1' },
+  'a deadline': {
+    breakOff: (_, { signal }) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason))
+      }),
+    third: 'unknown 1',
+  },
+  'an abort that is answered with another error': {
+    breakOff: (_, { signal }) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(refusedConnection()))
+      }),
+    third: 'unknown 1',
+  },
+}
+
+/** The third of three effects breaks the call off: the first two have left, and are not sent again. */
+export const ledgerBrokeOff = defineCase('ledger-broke-off', async (env) => {
+  const s = await stage(env)
+  for (const [name, { breakOff, third }] of Object.entries(breaks)) {
+    const ids = ['x', 'y', 'z'].map((id) => `${name.replaceAll(' ', '-')}-${id}`)
+    await s.change(...ids)
+    const first = breaking(breakOff)
+    const subscription = { lanes: 1 as const, callMs: 300 }
+    await s.outbox(first.sink, { subscription }).runOnce({ ...quiet, deadlineMs: 3_000 })
+    const rows = (await s.rows()).filter((row) => ids.some((id) => row.startsWith(id)))
+    expect(rows, `what is known after ${name}`).toEqual([
+      `${ids[0]}@1 unknown 1`,
+      `${ids[1]}@1 unknown 1`,
+      `${ids[2]}@1 ${third}`,
+    ])
+    await s.db.query('select outbox.recover($1)', ['all'])
+    const second = mailbox(s)
+    await s.outbox(second.sink, { subscription }).runOnce(quiet)
+    expect(second.accepted, `sent after ${name}`).toEqual(third.startsWith('pending') ? [`${ids[2]}@1`] : [])
+  }
+  await holds(s.db, 'I8')
+})
+
+/** What the sink has said of an event before it broke off stands. */
+export const ledgerAnswered = defineCase('ledger-broke-off: what was answered stands', async (env) => {
+  const s = await stage(env)
+  const ids = ['x', 'y', 'z']
+  await s.change(...ids)
+  const sink = {
+    name: 'mail',
+    capabilities: { ledger: true },
+    deliver: async (events: readonly OutboxEvent[], context: DeliveryContext) => {
+      for (const [index, event] of events.entries()) {
+        await context.sending(event)
+        if (index === 2) throw refusedConnection()
+        context.answered(event, index === 0 ? s.say.delivered('250 ok') : s.say.rejected({ code: '550' }))
+      }
+    },
+  }
+  await s.outbox(sink, { subscription: { lanes: 1 } }).runOnce({ ...quiet, deadlineMs: 2_000 })
+  expect(await s.rows(), 'what was answered stands').toEqual(['x@1 delivered 1', 'y@1 dead 1', 'z@1 pending 0'])
+})
+
+/** Several effects at once: nobody can say whose error it is. */
+export const ledgerAtOnce = defineCase('ledger-broke-off: effects at once', async (env) => {
+  const s = await stage(env)
+  await s.change('x', 'y', 'z')
+  const sink = {
+    name: 'mail',
+    capabilities: { ledger: true },
+    deliver: async (events: readonly OutboxEvent[], context: DeliveryContext) => {
+      const send = async (event: OutboxEvent) => {
+        await context.sending(event)
+        if (event.aggregateId === 'x') throw refusedConnection()
+      }
+      const all = await Promise.allSettled(events.map(send))
+      for (const one of all) if (one.status === 'rejected') throw one.reason
+    },
+  }
+  await s.outbox(sink, { subscription: { lanes: 1 } }).runOnce({ ...quiet, deadlineMs: 2_000 })
+  expect(await s.rows(), 'effects at once').toEqual(['x@1 unknown 1', 'y@1 unknown 1', 'z@1 unknown 1'])
+})
+
+/** The database is away when the third is recorded: that error says nothing about the second. */
+export const ledgerUnrecorded = defineCase('ledger-broke-off: sending could not be recorded', async (env) => {
+  const s = await stage(env)
+  await s.change('x', 'y', 'z')
+  const watched = new WatchedPool(s.db.pool)
+  let recorded = 0
+  watched.before = (text) => {
+    if (text.includes('outbox.sending(') && ++recorded === 3) throw refusedConnection()
+  }
+  const { sink, accepted } = mailbox(s)
+  const outbox = s.outbox(sink, { pool: watched, subscription: { lanes: 1 } })
+  await outbox.runOnce({ ...quiet, deadlineMs: 2_000 })
+  expect(accepted, 'sent').toEqual(['x@1', 'y@1'])
+  expect(await s.rows(), 'an error of the record').toEqual(['x@1 unknown 1', 'y@1 unknown 1', 'z@1 pending 0'])
 })

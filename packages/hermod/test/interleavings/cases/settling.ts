@@ -33,7 +33,7 @@ export const settleRefused = defineCase('settle: refused while others wait behin
   await worker.stop()
   expect(labels(fast)).toEqual(['a@1', 'a@2'])
   expect(labels(slow).at(-1), 'what nobody else has sent').toBe('a@3')
-  expect(labels(slow), 'sent once by this worker').toEqual([...new Set(labels(slow))])
+  expect(labels(slow), 'in order').toEqual([...labels(slow)].sort())
   await holds(s.db, 'I8')
 })
 

@@ -140,11 +140,13 @@ export async function stage(env: Env): Promise<Stage> {
   return new Stage(env, clock, await env.engine.load<Outcomes>('sinks/outcome.ts'))
 }
 
+type Statement = { readonly text: string; readonly values?: unknown[] }
 type Hook = (text: string) => Promise<void> | void
 
 /** A pool whose statements can be held up before they are sent, or before their answer is heard. */
 export class WatchedPool {
   readonly #pool: Db['pool']
+  readonly #clients = new WeakMap<object, object>()
   readonly ended: string[] = []
   before: Hook = () => {}
   after: Hook = () => {}
@@ -157,14 +159,35 @@ export class WatchedPool {
     return { max: 100 }
   }
 
-  connect() {
-    return this.#pool.connect()
+  on(name: 'error', hear: (error: Error) => void): void {
+    this.#pool.on(name, hear)
   }
 
-  async query(config: { readonly text: string; readonly values?: unknown[] }): Promise<unknown> {
+  /** Statements of a client are held up too; plain texts (BEGIN, LISTEN) are not. */
+  async connect() {
+    const client = await this.#pool.connect()
+    const known = this.#clients.get(client)
+    if (known !== undefined) return known
+    const query = (config: Statement | string) =>
+      typeof config === 'string' ? client.query(config) : this.#ask(config, (asked) => client.query(asked as never))
+    const watched = {
+      query,
+      release: (error?: Error | boolean) => client.release(error),
+      on: client.on.bind(client),
+      removeListener: client.removeListener.bind(client),
+    }
+    this.#clients.set(client, watched)
+    return watched
+  }
+
+  query(config: Statement): Promise<unknown> {
+    return this.#ask(config, (asked) => this.#pool.query(asked as never))
+  }
+
+  async #ask(config: Statement, send: (config: Statement) => Promise<unknown>): Promise<unknown> {
     const text = told(config)
     await this.before(text)
-    const answer = await this.#pool.query(config as never)
+    const answer = await send(config)
     await this.after(text)
     this.ended.push(text)
     return answer

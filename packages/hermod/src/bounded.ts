@@ -1,0 +1,156 @@
+/**
+ * A database whose every statement has a limit on this side. A connection may go mute: packets vanish, and nobody says so. It is
+ * thrown away after the limit, and so are those that were last heard before it went mute; the next statement takes a new one.
+ */
+import { type Database, isConnectionError, type PoolClient } from './database.ts'
+
+/** Counts as a lost connection: what the statement did is not known. */
+class MuteConnection extends Error {
+  readonly code = 'ETIMEDOUT'
+
+  constructor(limitMs: number) {
+    super(`the database did not answer within ${Math.round(limitMs)} ms; the connection is given up`)
+  }
+}
+
+/** The operating system asks idle connections for a sign of life from then on. */
+const keepAliveMs = 30_000
+
+/** When each connection last answered, on the monotonic clock. */
+const heardAtMs = new WeakMap<PoolClient, number>()
+const welcomed = new WeakSet<PoolClient>()
+/** By pool: connections that have not answered since then may be mute too. */
+const muteSinceMs = new WeakMap<Database, number>()
+
+/** It has just answered. */
+export function heard(client: PoolClient): void {
+  heardAtMs.set(client, performance.now())
+}
+
+/** How long a statement may take: a fifth of the lease, at least a second, always below a third. */
+export function statementMs(leaseMs: number): number {
+  return Math.min(leaseMs * 0.3, Math.max(leaseMs * 0.2, 1_000))
+}
+
+/** Waiting for a free connection counts. */
+export function bounded(db: Database, limitMs: number): Database {
+  return {
+    connect: () => new Bounded(db, limitMs).connect(),
+    query: (config) => new Bounded(db, limitMs).ask(config),
+  }
+}
+
+class Bounded implements PoolClient {
+  readonly #db: Database
+  readonly #limitMs: number
+  #client: PoolClient | undefined
+  #gone: Error | undefined
+
+  constructor(db: Database, limitMs: number) {
+    this.#db = db
+    this.#limitMs = limitMs
+  }
+
+  /** One statement on a connection of its own. */
+  ask(config: unknown): ReturnType<PoolClient['query']> {
+    return this.#within(async () => {
+      const client = await this.#take()
+      try {
+        const answer = await client.query(config)
+        this.release()
+        return answer
+      } catch (error) {
+        this.release(isConnectionError(error) ? (error as Error) : undefined)
+        throw error
+      }
+    })
+  }
+
+  async connect(): Promise<PoolClient> {
+    await this.#within(() => this.#take())
+    return this
+  }
+
+  query(config: unknown): ReturnType<PoolClient['query']> {
+    const client = this.#client
+    if (client === undefined) return Promise.reject(this.#gone ?? new Error('the connection was given back'))
+    return this.#within(() => client.query(config))
+  }
+
+  release(destroy?: boolean | Error): void {
+    const client = this.#client
+    this.#client = undefined
+    if (client === undefined) return
+    if (!destroy) heard(client)
+    client.release(destroy)
+  }
+
+  on(name: string, hear: (...args: unknown[]) => void): unknown {
+    return this.#client?.on(name, hear)
+  }
+
+  removeListener(name: string, hear: (...args: unknown[]) => void): unknown {
+    return this.#client?.removeListener(name, hear)
+  }
+
+  /** One timer; the answer of a connection that was given up is heard by nobody. */
+  async #within<T>(work: () => Promise<T>): Promise<T> {
+    const startedMs = performance.now()
+    let timer: NodeJS.Timeout | undefined
+    const silence = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(this.#giveUp(startedMs)), this.#limitMs)
+    })
+    const answer = work()
+    answer.catch(() => {})
+    try {
+      return await Promise.race([answer, silence])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #giveUp(startedMs: number): Error {
+    const error = new MuteConnection(this.#limitMs)
+    this.#gone = error
+    const client = this.#client as (PoolClient & Socketed) | undefined
+    // Without one it waited for a free connection: the pool is to blame, or whoever holds them.
+    if (client === undefined) return error
+    muteSinceMs.set(this.#db, startedMs)
+    client.connection?.stream?.destroy?.()
+    this.release(error)
+    return error
+  }
+
+  async #take(): Promise<PoolClient> {
+    for (;;) {
+      const client = await this.#db.connect()
+      if (this.#gone !== undefined) {
+        client.release()
+        throw this.#gone
+      }
+      welcome(client)
+      // One that nobody has used yet is new.
+      const heardMs = heardAtMs.get(client) ?? Number.POSITIVE_INFINITY
+      if (heardMs >= (muteSinceMs.get(this.#db) ?? 0)) {
+        this.#client = client
+        return client
+      }
+      // A goodbye would wait for an answer.
+      const { connection }: Socketed = client as PoolClient & Socketed
+      connection?.stream?.destroy?.()
+      client.release(true)
+    }
+  }
+}
+
+interface Socketed {
+  readonly connection?: { readonly stream?: { destroy?(): void; setKeepAlive?(on: boolean, afterMs: number): void } }
+}
+
+/** A connection that is new to us. What it reports beside its statements must not end the process. */
+export function welcome(client: PoolClient & Socketed): void {
+  if (welcomed.has(client)) return
+  welcomed.add(client)
+  client.on('error', () => {})
+  client.connection?.stream?.setKeepAlive?.(true, keepAliveMs)
+}

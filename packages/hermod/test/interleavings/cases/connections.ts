@@ -1,0 +1,87 @@
+// Connections that end or go mute: a worker neither dies of it nor waits for ever.
+
+import pg from 'pg'
+import { expect } from 'vitest'
+import { defineCase, type Env } from '../../../../../test/support/case.ts'
+import { eventually } from '../../../../../test/support/eventually.ts'
+import { muteProxy } from '../../../../../test/support/mute-proxy.ts'
+import type { OutboxEvent } from '../../../src/event.ts'
+import type { OutboxOptions, WorkerOptions } from '../../../src/options.ts'
+import { label, type Stage, stage } from './stage.ts'
+
+const leaseMs = 9_000
+
+function poolOn(env: Env, connectionString: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString, max: 10, application_name: 'hermod-worker' })
+  env.db.closeAtEnd(() => pool.end())
+  return pool
+}
+
+function recording(s: Stage, pool: pg.Pool, given: { sink?: (events: readonly OutboxEvent[]) => Promise<void> } = {}) {
+  const got: string[] = []
+  const errors: string[] = []
+  const sink = async (events: readonly OutboxEvent[]) => {
+    await given.sink?.(events)
+    got.push(...events.map(label))
+  }
+  const listener = { error: ({ during }: { during: string }) => void errors.push(during) }
+  const outbox = s.env.engine.createOutbox({ pool, listener } as unknown as OutboxOptions)
+  outbox.subscribe('all', { revision: 1, types: ['*'], from: 'beginning', sink, callMs: 1_000 })
+  return { outbox, got, errors }
+}
+
+const options: WorkerOptions = { upkeep: false, pollMs: 50, busyPollMs: 5, concurrency: 2, leaseMs }
+
+/** Every connection of the pool goes mute, busy or idle; new ones work. */
+export const muteConnection = defineCase('mute-connection', async (env) => {
+  const s = await stage(env)
+  const proxy = await muteProxy(env.db.url)
+  env.db.closeAtEnd(() => proxy.close())
+  const pool = poolOn(env, proxy.url)
+  const { outbox, got, errors } = recording(s, pool)
+  const worker = await outbox.start(options)
+  // As many as the pool may have: each of them was used by the worker and lies idle.
+  await eventually(async () => {
+    const many = Array.from({ length: 8 }, () => outbox.stats())
+    await Promise.all(many)
+    return pool.totalCount >= 8
+  })
+  await s.emit(['before'])
+  await eventually(async () => got.length === 1 && (await s.open()) === 0)
+  proxy.mute()
+  const mutedMs = performance.now()
+  await s.emit(['after'])
+  await eventually(() => got.includes('after@1'), { timeoutMs: leaseMs, what: 'delivered over new connections' })
+  expect(performance.now() - mutedMs, 'within a third of the lease').toBeLessThan(leaseMs / 3)
+  expect(errors.length, 'it is told').toBeGreaterThan(0)
+  await s.emit(['later'])
+  await eventually(() => got.includes('later@1'))
+  await worker.stop()
+  expect(got, 'delivered once each').toEqual(['before@1', 'after@1', 'later@1'])
+})
+
+/** As in a program that hears nothing of its pool: the server ends connections that lie idle. */
+export const noPoolHandler = defineCase('no-pool-handler', async (env) => {
+  const s = await stage(env)
+  const pool = poolOn(env, env.db.url)
+  const { outbox, got, errors } = recording(s, pool)
+  expect(pool.listenerCount('error'), 'somebody hears the errors of the pool').toBe(1)
+  env.engine.createOutbox({ pool } as unknown as OutboxOptions)
+  env.engine.createOutbox({
+    pool,
+    listener: { error: ({ during }: { during: string }) => void errors.push(during) },
+  } as never)
+  expect(pool.listenerCount('error'), 'once per pool').toBe(1)
+  const worker = await outbox.start(options)
+  await eventually(async () => {
+    await s.db.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = 'hermod-worker' and state = 'idle' and datname = current_database()`,
+    )
+    return errors.includes('idle connection')
+  })
+  await s.emit(['a'])
+  await eventually(() => got.length === 1)
+  await worker.stop()
+  expect(got).toEqual(['a@1'])
+})
