@@ -64,7 +64,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'live events of a lane are sent while a slice of it is out',
     patches: [
       {
-        file: 'src/worker/replaying.ts',
+        file: 'src/worker/replay/replaying.ts',
         find: "    lane.parked = 'waiting'\n",
         replace: '',
       },

@@ -16,8 +16,8 @@ import {
   retry,
   unavailable,
 } from '../sinks/sink.ts'
-import type { Entry } from './claim.ts'
 import { Effects } from './effects.ts'
+import type { Entry } from './result.ts'
 
 /** A sink that does not end this long after its signal was aborted is broken. */
 const overdueMs = 1_000

@@ -5,7 +5,7 @@
 import type { ResolvedSubscription } from '../options.ts'
 import { type Capabilities, type Outcome, rejected, type Sink, superseded, unavailable } from '../sinks/sink.ts'
 import { type CallOptions, call, OVERDUE, settled } from './call.ts'
-import type { Entry } from './claim.ts'
+import type { Entry } from './result.ts'
 import { Result } from './result.ts'
 import { aggregateKey } from './settle.ts'
 

@@ -3,7 +3,7 @@
  * breaks off, what was begun and has no answer of its own is in doubt; only the last one begun may be known from the error.
  */
 import { normaliseOutcomes, type Outcome } from '../sinks/sink.ts'
-import type { Entry } from './claim.ts'
+import type { Entry } from './result.ts'
 
 export class Effects {
   readonly #ledger: boolean

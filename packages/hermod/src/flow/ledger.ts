@@ -5,7 +5,7 @@
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { clip, storableJson } from '../foreign-text.ts'
-import { scanRows } from './claim.ts'
+import { scanRows } from './read.ts'
 
 const ENLIST = `select outbox.enlist($1, $2, $3, $4::smallint[], $5::bigint[], $6, $7, $8)::text as count`
 const SENDING = `select outbox.sending($1, $2, $3::smallint, $4::bigint, $5::bigint, $6::json)::text as mine`

@@ -3,11 +3,11 @@
  * window, read slice by slice, settled under the lane's fence.
  */
 import { type Database, select, selectArrays } from '../database.ts'
-import type { EventDefinitions } from '../event-definitions.ts'
 import type { ResolvedSubscription } from '../options.ts'
-import { type Entry, unpack } from './claim.ts'
 import type { Kinds } from './kinds.ts'
 import type { Leased } from './lease.ts'
+import { type Naming, unpack } from './packed.ts'
+import type { Entry } from './result.ts'
 import { type Call, type Settlement, text } from './settle.ts'
 
 const WHERE = `select pos::text, stop::text, met::text from outbox.replay where subscription = $1 and journey = $2::bigint and lane = $3`
@@ -86,12 +86,10 @@ export interface ReplayLane extends Leased {
   readonly bytes: number
 }
 
-export interface Reader {
+export interface Reader extends Omit<Naming, 'names'> {
   readonly subscription: ResolvedSubscription
   readonly owner: string
   readonly kinds: Kinds
-  readonly definitions: EventDefinitions | undefined
-  listens(type: string, aggregateType: string): boolean
 }
 
 export interface Slice {
@@ -112,7 +110,7 @@ export async function readSlice(
     ...[positions, ids, hashes, String(lane.sieved), lane.bytes],
   ])
   if (row === undefined) return undefined
-  const entries = unpack(row, lane.lane, kinds.names, definitions, listens)
+  const { kept: entries } = unpack(row, lane.lane, { names: kinds.names, definitions, listens })
   return { entries, through: row[2] == null ? undefined : BigInt(row[2]) }
 }
 

@@ -6,8 +6,7 @@ import { type Database, select } from '../database.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import { fingerprint } from '../sinks/fingerprint.ts'
 import type { Outcome } from '../sinks/outcome.ts'
-import type { Entry } from './claim.ts'
-import type { Result } from './result.ts'
+import type { Entry, Result } from './result.ts'
 
 const SETTLE = `select lane::text from outbox.settle($1, $2, $3, $4::json) as lane`
 

@@ -3,8 +3,8 @@
  * The lane stands still meanwhile; nothing is settled, since everything sent was delivered before.
  */
 import { againDone, againEvents } from '../flow/again.ts'
-import type { Entry } from '../flow/claim.ts'
 import { readSlice } from '../flow/replay.ts'
+import type { Entry } from '../flow/result.ts'
 import type { Outcome } from '../sinks/sink.ts'
 import { judge } from './judge.ts'
 import type { HeldLane } from './lane.ts'

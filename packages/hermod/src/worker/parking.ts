@@ -6,8 +6,9 @@
  *                          │                     ▲
  *                          └──owner is gone──▶ resumed by the next one
  */
-import type { Entry } from '../flow/claim.ts'
+
 import { park, parked } from '../flow/park.ts'
+import type { Entry } from '../flow/result.ts'
 import { Result } from '../flow/result.ts'
 import { delivered, type Outcome } from '../sinks/sink.ts'
 import { notify } from '../telemetry.ts'

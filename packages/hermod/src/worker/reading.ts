@@ -2,8 +2,9 @@
  * What a claim loop reads next: of which lanes, and how much. A batch that failed comes back smaller,
  * down to one event of one lane; one that passed lets the next ones grow again.
  */
-import { type LaneRead, type Reader, read } from '../flow/claim.ts'
+
 import { enlist } from '../flow/ledger.ts'
+import { type LaneRead, type Reader, read } from '../flow/read.ts'
 import type { HeldLane } from './lane.ts'
 import type { Leases } from './leases.ts'
 import type { Batch } from './round.ts'

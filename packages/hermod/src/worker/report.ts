@@ -1,5 +1,5 @@
 /** Tells the listener what a call brought and which events will be tried again. */
-import type { Entry } from '../flow/claim.ts'
+import type { Entry } from '../flow/result.ts'
 import type { Settlement } from '../flow/settle.ts'
 import { fingerprint } from '../sinks/fingerprint.ts'
 import type { Outcome, OutcomeName } from '../sinks/outcome.ts'

@@ -1,8 +1,10 @@
 /** One read of one lane on its way through a claim loop: what of it is sent, and what came of it. */
-import type { Entry, LaneRead } from '../flow/claim.ts'
+
 import { problemIn } from '../flow/deliver.ts'
 import type { Trouble } from '../flow/hold.ts'
 import type { ParkedLane } from '../flow/park.ts'
+import type { LaneRead } from '../flow/read.ts'
+import type { Entry } from '../flow/result.ts'
 import { Result } from '../flow/result.ts'
 import type { Settlement } from '../flow/settle.ts'
 import type { ResolvedSubscription } from '../options.ts'

@@ -1,9 +1,9 @@
 /** How a claim loop calls its sink: deadlines within the leases, and only for lanes still held. */
 import { HermodError } from '../errors.ts'
 import type { CallOptions } from '../flow/call.ts'
-import type { Entry } from '../flow/claim.ts'
 import { deliver } from '../flow/deliver.ts'
 import { sending } from '../flow/ledger.ts'
+import type { Entry } from '../flow/result.ts'
 import { Result } from '../flow/result.ts'
 import type { HeldLane } from './lane.ts'
 import type { Leases } from './leases.ts'

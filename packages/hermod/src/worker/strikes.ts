@@ -2,8 +2,7 @@
  * Tells an event that cannot be delivered from a destination that is away: an event that is unavailable
  * again and again, while others pass, is itself the reason and spends an attempt.
  */
-import type { Entry } from '../flow/claim.ts'
-import type { Result } from '../flow/result.ts'
+import type { Entry, Result } from '../flow/result.ts'
 import type { Outcome } from '../sinks/sink.ts'
 
 const strikesMax = 5

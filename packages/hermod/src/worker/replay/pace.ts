@@ -3,9 +3,9 @@
  * call, where the destination is farther away), a rest after each, longer beside live events, and at
  * most as many events a second as the replay and the subscription allow.
  */
-import { Rate } from './rate.ts'
-import type { Station } from './station.ts'
-import type { Wake } from './wake.ts'
+import { Rate } from '../rate.ts'
+import type { Station } from '../station.ts'
+import type { Wake } from '../wake.ts'
 
 const sliceMs = 8
 const countMax = 1_000

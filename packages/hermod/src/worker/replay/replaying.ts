@@ -7,7 +7,7 @@
  *                                   ▲                         │
  *                                   └──── window used up ─────┘   until the two cursors meet
  */
-import type { Entry } from '../flow/claim.ts'
+
 import {
   enlistAgain,
   type ReplayLane,
@@ -16,24 +16,25 @@ import {
   replayWindow,
   settleReplay,
   type Window,
-} from '../flow/replay.ts'
-import { Result } from '../flow/result.ts'
-import { type Settlement, settlement } from '../flow/settle.ts'
-import { notify } from '../telemetry.ts'
-import type { Breaker } from './breaker.ts'
-import { judge } from './judge.ts'
-import type { HeldLane } from './lane.ts'
-import type { Leases } from './leases.ts'
+} from '../../flow/replay.ts'
+import type { Entry } from '../../flow/result.ts'
+import { Result } from '../../flow/result.ts'
+import { type Settlement, settlement } from '../../flow/settle.ts'
+import { notify } from '../../telemetry.ts'
+import type { Breaker } from '../breaker.ts'
+import { judge } from '../judge.ts'
+import type { HeldLane } from '../lane.ts'
+import type { Leases } from '../leases.ts'
+import { tellRetries } from '../report.ts'
+import { nextDelayMs } from '../retry.ts'
+import { passedIn } from '../round.ts'
+import type { RoundParts } from '../rounds.ts'
+import type { Sending } from '../sending.ts'
+import { settleRefused, type WriteLanes } from '../set-aside.ts'
+import type { Station } from '../station.ts'
+import { Strikes } from '../strikes.ts'
+import type { Wake } from '../wake.ts'
 import { Pace } from './pace.ts'
-import { tellRetries } from './report.ts'
-import { nextDelayMs } from './retry.ts'
-import { passedIn } from './round.ts'
-import type { RoundParts } from './rounds.ts'
-import type { Sending } from './sending.ts'
-import { settleRefused, type WriteLanes } from './set-aside.ts'
-import type { Station } from './station.ts'
-import { Strikes } from './strikes.ts'
-import type { Wake } from './wake.ts'
 
 /** Looking for a window must not keep a core busy for long. */
 const windowRows = 2_000
