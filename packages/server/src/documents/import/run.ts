@@ -125,7 +125,7 @@ class Refused extends Error {
   }
 }
 
-/** The database refused a batch without naming the row: the batch is tried again row by row. */
+/** The database refused a batch without naming the row: all batches run again with care, to find it. */
 function culprits(run: Run, original: unknown): Promise<Counted> {
   return rolledBack(run.platform, async (tx) => {
     const tally = new Tally(run.received)
