@@ -51,15 +51,15 @@ function isForUs({ os, cpu, libc, optional }) {
 
 function install() {
   console.error('Installing dependencies (npm ci) …')
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', ...cacheArguments()]
-  const { status, error } = npm(args)
+  const { status, error } = npm(['ci'])
   if (status === 0) return
   fail(`npm ci failed (${error?.message ?? `exit code ${status}`}); see its output above.`)
 }
 
 /** Run the npm that runs us, else the one on the PATH (on Windows a script, so by a shell). */
-function npm(args) {
-  const options = { cwd: fileURLToPath(root), stdio: ['ignore', 2, 2] }
+export function npm(command, cwd = fileURLToPath(root)) {
+  const args = [...command, '--ignore-scripts', '--no-audit', '--no-fund', ...cacheArguments()]
+  const options = { cwd, stdio: ['ignore', 2, 2] }
   const path = process.env.npm_execpath
   if (path?.endsWith('.js')) return spawnSync(process.execPath, [path, ...args], options)
   return spawnSync('npm', args, { ...options, shell: process.platform === 'win32' })

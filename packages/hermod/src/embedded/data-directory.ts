@@ -70,9 +70,8 @@ export async function initialize(dataDir: string, binaries: Binaries, account: A
 }
 
 function runInitdb(dataDir: string, binaries: Binaries, account: Account | undefined) {
-  const locale = binaries.major >= 17 ? ['--locale-provider=builtin', '--builtin-locale=C.UTF-8'] : []
   const args = ['-D', dataDir, '-U', 'postgres', '--auth=trust', '--encoding=UTF8', '--locale=C']
-  const child = spawn(binaries.initdb, [...args, ...locale, '--no-sync'], spawnOptions(account))
+  const child = spawn(binaries.initdb, [...args, ...caseFolding(binaries), '--no-sync'], spawnOptions(account))
   return new Promise<{ code: number | null; output: string }>((resolve, reject) => {
     let output = ''
     for (const stream of [child.stdout, child.stderr]) {
@@ -83,6 +82,12 @@ function runInitdb(dataDir: string, binaries: Binaries, account: Account | undef
     child.on('error', reject)
     child.on('close', (code) => resolve({ code, output }))
   })
+}
+
+/** Sorted by bytes everywhere, but `lower('Ü')` is 'ü'. Before PostgreSQL 17 the operating system has to know how. */
+function caseFolding({ major }: Binaries): string[] {
+  if (major >= 17) return ['--locale-provider=builtin', '--builtin-locale=C.UTF-8']
+  return process.platform === 'linux' ? ['--lc-ctype=C.UTF-8'] : []
 }
 
 /** Both programs start from `/` (the current folder may be closed to the account). */

@@ -40,14 +40,17 @@ async function scansOf(sql: string, params: unknown[] = []) {
   }
 }
 
-async function best(work: () => Promise<unknown>): Promise<number> {
-  const times: number[] = []
+/** The quickest of 15 each, in turn: whatever else the machine does meets both. */
+async function bestOf(...works: (() => Promise<unknown>)[]): Promise<number[]> {
+  const best = works.map(() => Number.POSITIVE_INFINITY)
   for (let n = 0; n < 15; n++) {
-    const t0 = performance.now()
-    await work()
-    times.push(performance.now() - t0)
+    for (const [index, work] of works.entries()) {
+      const t0 = performance.now()
+      await work()
+      best[index] = Math.min(best[index] as number, performance.now() - t0)
+    }
   }
-  return Math.min(...times)
+  return best
 }
 
 describe(`${count} events`, () => {
@@ -67,18 +70,27 @@ describe(`${count} events`, () => {
     expect((performance.now() - t0) / 50).toBeLessThan(20)
   })
 
-  it('stats: right, and below 50 ms', async () => {
+  it('stats: right', async () => {
     const stats = await s.outbox.stats()
     const [narrow, single, wide] = stats.subscriptions
     expect(wide).toMatchObject({ name: 'wide', pendingEstimated: true })
     expect(Math.abs((wide?.pending ?? 0) - count)).toBeLessThan(count / 20)
     expect(Math.abs((narrow?.pending ?? 0) - count / 10)).toBeLessThan(count / 100)
     expect(Math.abs((single?.pending ?? 0) - count)).toBeLessThan(count / 20)
+  })
+
+  it('stats: below 50 ms', async () => {
     await db.query(`delete from outbox.subscription where name in ('narrow', 'single')`)
-    // On a machine that others use too, the same rows counted bare are the measure.
+    // On a machine that others use too, the same rows counted bare, in about as many statements, are the measure.
     const bare = `select count(*) from generate_series(0, 15) i cross join lateral
       (select g.pos from outbox.log g where g.lane = i order by g.pos limit 6250) g`
-    const [ours, theirs] = [await best(() => s.outbox.stats()), await best(() => db.query(bare))]
+    const [ours = 0, theirs = 0] = await bestOf(
+      () => s.outbox.stats(),
+      async () => {
+        await db.query(bare)
+        for (let n = 0; n < 30; n++) await db.query('select 1')
+      },
+    )
     console.log(`stats at ${count} pending: ${ours.toFixed(1)} ms; bare count: ${theirs.toFixed(1)} ms`)
     expect(ours).toBeLessThan(Math.max(50, 2 * theirs))
   })

@@ -122,11 +122,11 @@ describe('what is refused', () => {
   })
 
   it.each([
-    ['seconds', '7', 7_000],
-    ['a date', new Date(Date.now() + 30_000).toUTCString(), 30_000],
-    ['nonsense', 'soon', undefined],
+    ['seconds', () => '7', 7_000],
+    ['a date', () => new Date(Date.now() + 30_000).toUTCString(), 30_000],
+    ['nonsense', () => 'soon', undefined],
   ])('429 is unavailable for as long as it asks: %s', async (_, retryAfter, afterMs) => {
-    double.fault = onBatch({ status: 429, message: 'Too many jobs', retryAfter })
+    double.fault = onBatch({ status: 429, message: 'Too many jobs', retryAfter: retryAfter() })
     const [outcome] = await engine.upsert(index, three())
     expect(outcome).toMatchObject({ outcome: 'unavailable', status: 429 })
     if (afterMs === undefined) expect(outcome?.afterMs).toBeUndefined()

@@ -120,8 +120,8 @@ beforeAll(async () => {
   await write(Array.from({ length: 50 }, (_, at): Change => [at, undefined]))
   await write([...states(40, 60, 3), ...states(430, 440, 3)])
   for (const { name, repair } of scenes) await repair?.((played.get(name) as Played).double)
-  await drain(outbox, { timeoutMs: 20_000 })
-}, 40_000)
+  await drain(outbox, { timeoutMs: 60_000 })
+}, 120_000)
 
 afterAll(async () => {
   await outbox.close()

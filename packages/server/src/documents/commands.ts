@@ -107,26 +107,15 @@ export async function remove(platform: Platform, tx: Tx, actor: Actor, target: T
   await saveDeletion(platform, tx, actor, { command, before, logId })
 }
 
-/** Content that came from outside, seen by a scan; true = it differed. Nobody is asked for permission. */
-export async function takeContent(
+/** Content that came from outside, seen by a scan, in a document that holds other content. Nobody is asked for permission. */
+export function takeContent(
   platform: Platform,
   tx: Tx,
   actor: Actor,
-  id: string,
+  { document: before, at, logId, by }: Opened,
   content: string,
-): Promise<boolean> {
-  const opened = await openDocument(tx, actor, id)
-  if (opened === undefined) return false
-  const { document: before, at, logId, by } = opened
-  const contentHash = hashOf(content)
-  if (contentHash === before.contentHash) return false
-  const written = { ...before, content, contentHash, modifiedAt: at, lastModifiedBy: by }
+): Promise<Document> {
+  const written = { ...before, content, contentHash: hashOf(content), modifiedAt: at, lastModifiedBy: by }
   const after = { ...written, ...rules.reviewAfterEdit(before, written) }
-  await saveChange(platform, tx, actor, {
-    command: commandFor(before, after),
-    before,
-    after,
-    logId,
-  })
-  return true
+  return saveChange(platform, tx, actor, { command: commandFor(before, after), before, after, logId })
 }

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { hashOf } from '../../src/documents/create.ts'
 import { conflictNameOf } from '../../src/documents/workspace/file-names.ts'
 import { type ScanReport, scanWorkspace } from '../../src/documents/workspace/scan.ts'
+import { localContents } from '../../src/documents/workspace/sink.ts'
 import { watchWorkspace } from '../../src/documents/workspace/watch.ts'
 import { useWorkspace } from './use-workspace.ts'
 
@@ -96,6 +97,28 @@ describe('edits of files reach the database', () => {
       expect((await scan([made.name])).counts.recorded, text).toBe(1)
     }
     expect(await stored(made)).toMatchObject({ content: 'first', version: '4' })
+    await server.caughtUp()
+    expect(await content(made.name)).toBe('first')
+  })
+
+  it('a row that was read before the last edit does not bring the edit before it back', async () => {
+    const made = await draft('first')
+    await server.caughtUp()
+    await server.platform.outbox.pause('workspace-local', { actor: 'test', reason: 'delivered by hand' })
+    const save = async (text: string) => {
+      await writeFile(path(made.name), text)
+      expect((await scan([made.name])).counts.recorded, text).toBe(1)
+    }
+    await save('second')
+    // As the sink does it: the row first, then the turn of the file, which a scan may have meanwhile.
+    const row = (await localContents(server.platform.pool, [made.id])).get(made.id)
+    const position = String(BigInt((await folder().manifestOf(made.name))?.position ?? 0) + 1n)
+    await save('third')
+    if (!row) throw new Error('the document has a row')
+    expect(await folder().put(made.name, { ...row, position })).toBe('superseded')
+    expect(await content(made.name)).toBe('third')
+    await save('first')
+    await server.platform.outbox.resume('workspace-local', { actor: 'test', reason: 'go on' })
     await server.caughtUp()
     expect(await content(made.name)).toBe('first')
   })

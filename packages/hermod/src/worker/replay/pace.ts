@@ -1,14 +1,12 @@
 /**
- * How fast a replay goes in one claim loop: slices of about ten milliseconds (or twice the quickest
- * call, where the destination is farther away), a rest after each, longer beside live events, and at
- * most as many events a second as the replay and the subscription allow.
+ * How fast a replay goes in one claim loop: short slices (slice-size.ts), a rest after each, longer beside live events,
+ * and at most as many events a second as the replay and the subscription allow.
  */
 import { Rate } from '../rate.ts'
 import type { Station } from '../station.ts'
 import type { Wake } from '../wake.ts'
+import { SliceSize } from './slice-size.ts'
 
-const sliceMs = 8
-const countMax = 1_000
 const failedMs = 250
 /** So many times its own length a slice rests: beside live events, and without any for a while. */
 const besideLive = 3
@@ -36,8 +34,7 @@ export class Pace {
   readonly #station: Station
   readonly #shared: Shared
   readonly #liveAtMs: () => number
-  #count = 16
-  #quickestMs = Number.POSITIVE_INFINITY
+  readonly #size = new SliceSize()
   #notBeforeMs = 0
 
   /** `liveAtMs`: when this loop last sent something live. */
@@ -74,17 +71,13 @@ export class Pace {
     const rate = this.#rate(replay)
     const { rate: common, subscription } = this.#station
     const available = (some: Rate | undefined) => some?.available() ?? Number.POSITIVE_INFINITY
-    const most = Math.min(countMax, subscription.batch.count, available(common))
-    const count = Math.min(this.#count, most, available(rate))
+    const count = Math.min(this.#size.next(), subscription.batch.count, available(common), available(rate))
     rate?.take(count)
     return count
   }
 
   took(count: number, ms: number): void {
-    if (count > 0) this.#quickestMs = Math.min(this.#quickestMs * 1.05, ms)
-    const target = Math.max(sliceMs, 2 * this.#quickestMs)
-    if (ms > target) this.#count = Math.max(1, Math.floor(this.#count / 2))
-    else if (ms < target / 2 && count >= this.#count) this.#count = Math.min(countMax, this.#count * 2)
+    this.#size.took(count, ms)
     this.rest(ms)
   }
 
@@ -95,7 +88,7 @@ export class Pace {
   }
 
   failed(): void {
-    this.#count = Math.max(1, Math.floor(this.#count / 4))
+    this.#size.failed()
     this.#notBeforeMs = performance.now() + failedMs
   }
 

@@ -7,7 +7,7 @@ import { lstat, opendir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Actor } from '../../actor.ts'
 import { permissionsOf } from '../../permissions.ts'
-import { type Platform, transaction } from '../../platform.ts'
+import { type Platform, type Tx, transaction } from '../../platform.ts'
 import { Problem } from '../../problems.ts'
 import { takeContent } from '../commands.ts'
 import { openDocument } from '../open.ts'
@@ -142,33 +142,43 @@ async function isBeingReplaced(folder: WorkspaceFolder, { file, manifest }: Edit
 type Decided = Pick<Finding, 'kind' | 'why'>
 
 /**
- * Under the lock of the row. The hash of the edit is noted before the commit: should we die right
- * after it, the next edit of this file is still known to follow this one.
+ * Under the lock of the row. Afterwards the manifest has the version of the row: the sink may have read an older one, and
+ * must not put its text over this one.
  */
 async function decide(platform: Platform, folder: WorkspaceFolder, edited: Edited): Promise<Decided> {
   const { file, manifest, read } = edited
-  const { documentId, written, taken } = manifest
-  // Two hashes: which of them somebody edited cannot be known, so nothing is built on them.
-  const bases = written.length > 1 ? [] : [...written, ...taken]
   try {
-    const kind = await transaction(platform, async (tx): Promise<FindingKind | 'moved on'> => {
-      const opened = await openDocument(tx, scanActor, documentId)
-      if (opened === undefined) return 'unknown'
-      const { contentHash } = opened.document
-      if (contentHash === read.hash) return 'unchanged'
-      if (!bases.includes(contentHash)) return 'moved on'
-      await folder.saveManifest(file, { ...manifest, taken: [...new Set([...taken, read.hash])] })
-      await takeContent(platform, tx, scanActor, documentId, read.text)
-      return 'recorded'
-    })
-    if (kind === 'moved on') return { kind: await keepBoth(platform, folder, edited) }
-    if (kind === 'unknown') return { kind, why: 'its document was deleted' }
-    await folder.saveManifest(file, { ...manifest, written: [read.hash], taken: [] })
+    const judged = await transaction(platform, (tx) => judge(platform, tx, folder, edited))
+    if (judged === 'moved on') return { kind: await keepBoth(platform, folder, edited) }
+    if (judged === 'unknown') return { kind: judged, why: 'its document was deleted' }
+    const { kind, version } = judged
+    await folder.saveManifest(file, { ...manifest, version, written: [read.hash], taken: [] })
     return { kind }
   } catch (error) {
     if (error instanceof Problem) return { kind: 'refused', why: error.message }
     throw error
   }
+}
+
+type Judged = 'moved on' | 'unknown' | { readonly kind: 'recorded' | 'unchanged'; readonly version: string }
+
+/**
+ * The hash of the edit is noted before the commit: should we die right after it, the next edit of this file is still
+ * known to follow this one.
+ */
+async function judge(platform: Platform, tx: Tx, folder: WorkspaceFolder, edited: Edited): Promise<Judged> {
+  const { file, manifest, read } = edited
+  const { documentId, written, taken } = manifest
+  // Two hashes: which of them somebody edited cannot be known, so nothing is built on them.
+  const bases = written.length > 1 ? [] : [...written, ...taken]
+  const opened = await openDocument(tx, scanActor, documentId)
+  if (opened === undefined) return 'unknown'
+  const { contentHash, version } = opened.document
+  if (contentHash === read.hash) return { kind: 'unchanged', version }
+  if (!bases.includes(contentHash)) return 'moved on'
+  await folder.saveManifest(file, { ...manifest, taken: [...new Set([...taken, read.hash])] })
+  const saved = await takeContent(platform, tx, scanActor, opened, read.text)
+  return { kind: 'recorded', version: saved.version }
 }
 
 /** The database's text goes into the file; `put` keeps the other beside it. */
