@@ -1,11 +1,12 @@
 // The judge: what the writers committed against what the sinks accepted, from their own histories,
-// in one pass each. It knows nothing of the engine. `node test/stress/check.mjs FOLDER` judges a
+// in one pass each. It knows nothing of the engine. `node test/chaos/check.mjs FOLDER` judges a
 // history that was kept.
 //
-//   sub      who listens: {name, order, coalesce, aggregates?}
+//   sub      who listens: {name, order, coalesce, aggregates?, versions?, effects?, table?}
 //   try      before COMMIT: {tx, ev: [[key, aggregate, v], …]}   then ack · fail · cut
-//   recv     accepted, before it was answered: {sub, key, v}
+//   recv     accepted, before it was answered: {sub, key, v, pos}
 //   row      at the end, of outbox.delivery: {sub, key, state}
+//   state    at the end, of a destination that is a table: {sub, agg, v}
 //   done     at the end, of chaos.tx: {tx}      version   at the end, of chaos.row: {agg, v}
 
 import { argv } from 'node:process'
@@ -14,28 +15,28 @@ import { readHistory } from './history.mjs'
 
 const shownMax = 5
 const excused = new Set(['dead', 'unknown', 'discarded'])
+const recorded = new Set(['delivered', 'unknown', 'discarded'])
 
 /** Counts, and the first violations in words. */
 export function checkHistory(entries) {
   const byKind = groupByKind(entries)
   const of = (kind) => byKind.get(kind) ?? []
-  const found = { lost: [], ghosts: [], orderViolations: [] }
+  const found = { lost: [], ghosts: [], orderViolations: [], stale: [], sentTwice: [], unrecorded: [] }
   const writes = readWrites(of, found)
   const subs = new Map(of('sub').map((sub) => [sub.name, newSub(sub)]))
-  const rows = readRows(of('row'))
-  const latencies = []
-  for (const recv of of('recv')) receive(recv, subs, writes, rows, found, latencies)
-  for (const sub of subs.values()) conclude(sub, writes, rows, of('version'), found)
+  const judged = { writes, rows: readRows(of('row')), found, latencies: [] }
+  for (const recv of of('recv')) receive(recv, subs, judged)
+  for (const { sub, agg, v } of of('state')) subs.get(sub)?.last.set(agg, { v, pos: 0 })
+  for (const sub of subs.values()) conclude(sub, of('version'), judged)
   return {
     ...countWrites(writes),
     delivered: sum(subs, ({ accepted }) => accepted.size),
     duplicates: sum(subs, ({ duplicates }) => duplicates),
-    lost: found.lost.length,
-    ghosts: found.ghosts.length,
-    orderViolations: found.orderViolations.length,
+    ...Object.fromEntries(Object.entries(found).map(([name, list]) => [name, list.length])),
+    staleBy: staleBy(found.stale, subs),
     dead: of('row').filter(({ state }) => state === 'dead').length,
     unknown: of('row').filter(({ state }) => state === 'unknown').length,
-    latencyMs: percentiles(latencies),
+    latencyMs: percentiles(judged.latencies),
     violations: describe(found, writes, of('recv')),
   }
 }
@@ -84,15 +85,18 @@ function countWrites({ transactions }) {
   return { emitted: count(sent), acked: count(sent.filter(({ end }) => end.k === 'ack')) }
 }
 
-function newSub({ name, order, coalesce, aggregates }) {
+function newSub({ name, order, coalesce, aggregates, versions = false, effects = false, table = false }) {
   const listens = (agg) => aggregates == null || aggregates.includes(agg.split('/')[0])
   const latest = coalesce === 'latest'
-  const ordered = order === 'aggregate' && !latest
+  const ordered = order === 'aggregate' && !latest && !effects
   return {
     name,
     listens,
     latest,
     ordered,
+    versions,
+    effects,
+    table,
     duplicates: 0,
     accepted: new Set(),
     highest: new Map(),
@@ -107,7 +111,8 @@ function readRows(entries) {
   return { state: (sub, key) => rows.get(`${sub}\n${key}`) }
 }
 
-function receive(recv, subs, writes, rows, found, latencies) {
+function receive(recv, subs, judged) {
+  const { writes, found } = judged
   const sub = subs.get(recv.sub)
   const write = writes.keys.get(recv.key)
   const wrong = whyGhost(recv, sub, write)
@@ -115,13 +120,25 @@ function receive(recv, subs, writes, rows, found, latencies) {
     found.ghosts.push({ sub: recv.sub, agg: write?.agg, says: `${recv.key} ${wrong}` })
     return
   }
-  if (sub.accepted.has(recv.key)) sub.duplicates++
-  else if (write.ackAt !== undefined) latencies.push(Math.max(0, recv.t - write.ackAt))
+  if (sub.accepted.has(recv.key)) again(sub, write, found)
+  else if (write.ackAt !== undefined) judged.latencies.push(Math.max(0, recv.t - write.ackAt))
   sub.accepted.add(recv.key)
   const highest = sub.highest.get(write.agg) ?? 0
-  if (sub.ordered && write.v > highest + 1) jump(sub, write, highest, writes, rows, found)
+  if (sub.ordered && write.v > highest + 1) jump(sub, write, highest, judged)
   sub.highest.set(write.agg, Math.max(highest, write.v))
-  sub.last.set(write.agg, write.v)
+  speak(sub, write, Number(recv.pos ?? write.v))
+}
+
+/** I10: an effect happens at most once. Elsewhere a repeat is counted against its bound. */
+function again(sub, { agg, key }, found) {
+  if (sub.effects) found.sentTwice.push({ sub: sub.name, agg, says: `${key} was accepted twice` })
+  else sub.duplicates++
+}
+
+/** The last word on an aggregate: the highest position where the destination has versions. */
+function speak(sub, { agg, v }, pos) {
+  if (sub.versions && (sub.last.get(agg)?.pos ?? -1) > pos) return
+  sub.last.set(agg, { v, pos })
 }
 
 function whyGhost(recv, sub, write) {
@@ -134,10 +151,9 @@ function whyGhost(recv, sub, write) {
 }
 
 /** Forward only over events that an outcome has taken out of the way. */
-function jump(sub, { agg, v, key }, highest, writes, rows, found) {
-  writes.byVersion ??= indexByVersion(writes.keys)
+function jump(sub, { agg, v, key }, highest, { writes, rows, found }) {
   for (let skipped = highest + 1; skipped < v; skipped++) {
-    const over = writes.byVersion.get(`${agg}\n${skipped}`)
+    const over = byVersion(writes).get(`${agg}\n${skipped}`)
     const state = over && rows.state(sub.name, over.key)
     if (state === 'dead' || state === 'discarded') continue
     const says = `${key}: v ${v} accepted after ${highest}`
@@ -146,34 +162,71 @@ function jump(sub, { agg, v, key }, highest, writes, rows, found) {
   }
 }
 
-function indexByVersion(keys) {
-  const index = new Map()
-  for (const write of keys.values()) {
-    if (write.committed) index.set(`${write.agg}\n${write.v}`, write)
-  }
-  return index
-}
-
-function conclude(sub, writes, rows, versions, found) {
+function byVersion(writes) {
+  if (writes.index !== undefined) return writes.index
+  writes.index = new Map()
   for (const write of writes.keys.values()) {
-    if (!write.committed || !sub.listens(write.agg) || sub.accepted.has(write.key)) continue
-    if (sub.latest && (sub.highest.get(write.agg) ?? 0) > write.v) continue
-    if (excused.has(rows.state(sub.name, write.key))) continue
-    const says = `${write.key} (v ${write.v}) was never accepted`
-    found.lost.push({ sub: sub.name, agg: write.agg, says })
+    if (write.committed) writes.index.set(`${write.agg}\n${write.v}`, write)
   }
-  if (!sub.latest) return
-  for (const { agg, v } of versions) endsNewest(sub, agg, v, writes, rows, found)
+  return writes.index
 }
 
-/** Where state is carried, the last thing accepted is the newest. */
-function endsNewest(sub, agg, v, writes, rows, found) {
-  const last = sub.last.get(agg) ?? 0
-  if (last === v || !sub.listens(agg)) return
-  writes.byVersion ??= indexByVersion(writes.keys)
-  const newest = writes.byVersion.get(`${agg}\n${v}`)
-  if (newest !== undefined && excused.has(rows.state(sub.name, newest.key))) return
-  found.orderViolations.push({ sub: sub.name, agg, says: `ends with v ${last}, the row has ${v}` })
+function conclude(sub, versions, judged) {
+  const newest = new Map(versions.map(({ agg, v }) => [agg, v]))
+  if (!sub.table) {
+    for (const write of judged.writes.keys.values()) if (write.committed) arrived(sub, write, newest, judged)
+  }
+  if (!sub.latest && !sub.ordered) return
+  for (const { agg, v } of versions) endsNewest(sub, agg, v, judged)
+}
+
+function arrived(sub, write, newest, { writes, rows, found }) {
+  const { key, agg, v } = write
+  const state = rows.state(sub.name, key)
+  if (sub.accepted.has(key)) {
+    if (sub.effects && !recorded.has(state)) {
+      found.unrecorded.push({ sub: sub.name, agg, says: `${key} was accepted, its row says ${state}` })
+    }
+    return
+  }
+  if (!sub.listens(agg) || excused.has(state)) return
+  if (sub.latest && superseded(sub, write, newest.get(agg) ?? v, { writes, rows })) return
+  found.lost.push({ sub: sub.name, agg, says: `${key} (v ${v}) was never accepted` })
+}
+
+/** By a later event that was accepted, or that is a dead letter now. */
+function superseded(sub, { agg, v }, newest, { writes, rows }) {
+  if ((sub.highest.get(agg) ?? 0) > v) return true
+  for (let later = v + 1; later <= newest; later++) {
+    const key = byVersion(writes).get(`${agg}\n${later}`)?.key
+    if (key !== undefined && excused.has(rows.state(sub.name, key))) return true
+  }
+  return false
+}
+
+/** Whoever keeps a state ends with the newest one that was not given up. */
+function endsNewest(sub, agg, newest, { writes, rows, found }) {
+  if (!sub.listens(agg)) return
+  const last = sub.last.get(agg)?.v ?? 0
+  for (let v = newest; v > last; v--) {
+    const key = byVersion(writes).get(`${agg}\n${v}`)?.key
+    if (key !== undefined && excused.has(rows.state(sub.name, key))) {
+      if (sub.latest) return
+      continue
+    }
+    found.stale.push({ sub: sub.name, agg, says: `ends with v ${last}, the row has ${newest}` })
+    return
+  }
+}
+
+/** Destinations with versions apart from those where the last write wins. */
+function staleBy(stale, subs) {
+  const counts = { versions: {}, lastWrite: {} }
+  for (const { sub } of stale) {
+    const of = subs.get(sub).versions ? counts.versions : counts.lastWrite
+    of[sub] = (of[sub] ?? 0) + 1
+  }
+  return counts
 }
 
 function sum(subs, count) {
@@ -204,8 +257,8 @@ export function duplicatesBound({ interruptions, loops, batchCount }) {
   return interruptions * loops * 2 * batchCount
 }
 
-export function violationsOf({ lost, ghosts, orderViolations, duplicates }, bound) {
-  return lost + ghosts + orderViolations + Math.max(0, duplicates - bound)
+export function violationsOf({ lost, ghosts, orderViolations, stale, sentTwice, unrecorded, duplicates }, bound) {
+  return lost + ghosts + orderViolations + stale + sentTwice + unrecorded + Math.max(0, duplicates - bound)
 }
 
 if (argv[1] !== undefined && import.meta.url === pathToFileURL(argv[1]).href) {

@@ -10,7 +10,7 @@ import { seeded } from './random.mjs'
 import { makePlanner } from './workload.mjs'
 
 const { config, tell } = child({ stop, release, count })
-const history = openHistory(config.folder, 'writer')
+const history = openHistory(config.folder, config.name)
 const { createOutbox } = await importEngine(config.engine)
 const outbox = createOutbox({ pool: new pg.Pool({ connectionString: config.url, max: 1 }) })
 const counts = { emitted: 0 }
@@ -25,7 +25,7 @@ const holder = config.holdOpen ? holdOpen() : undefined
 
 /** One connection: transaction after transaction, at the common pace, until stopped. */
 async function writeOn(index) {
-  const plan = makePlanner(seeded(config.seed + index), config)
+  const plan = makePlanner(seeded(config.seed ^ (index * 7_919 + config.index * 104_729)), config)
   let client
   while (!stopping) {
     if (ahead()) {
@@ -34,7 +34,7 @@ async function writeOn(index) {
     }
     client ??= await connect()
     if (client === undefined) continue
-    const tx = `w${index}-${++number}`
+    const tx = `${config.name}.${index}-${++number}`
     const alive = await write(client, tx, plan()).catch((error) => unexpected(error, tx))
     if (!alive) {
       client.end().catch(() => {})
@@ -49,7 +49,7 @@ function ahead() {
 }
 
 async function connect() {
-  const client = new pg.Client({ connectionString: config.url, application_name: 'writer' })
+  const client = new pg.Client({ connectionString: config.url, application_name: config.name })
   client.on('error', () => {})
   try {
     await client.connect()
@@ -153,7 +153,7 @@ async function afterError(client, tx, tried, error) {
 /** One transaction with an event and a transaction id, open for most of the run. */
 async function holdOpen() {
   const client = await connect()
-  const tx = 'open-1'
+  const tx = `open-${config.name}`
   const released = new Promise((resolve) => {
     letGo = resolve
   })

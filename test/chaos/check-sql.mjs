@@ -38,7 +38,7 @@ const always = {
   'I8 open at the end': OPEN,
 }
 
-/** Made by the triggers of AUDIT. */
+/** Made by the triggers of audit-sql.mjs. */
 const audited = {
   'I7 fences go back': `
     select count(*) as n from (select fence, lag(fence) over w as fence0
@@ -70,24 +70,6 @@ const status = {
     select count(*) as n from (select event_id, subscription from outbox.status
       group by 1, 2 having count(*) > 1 or count(state) <> 1) t`,
 }
-
-/** Copies what happens to leases and cursors. */
-export const AUDIT = `
-  create table chaos.lane_audit (n bigint generated always as identity primary key,
-    subscription text, lane smallint, fence bigint, owner text, pos bigint, by text,
-    at timestamptz not null default clock_timestamp());
-  create function chaos.audit_lane() returns trigger language plpgsql as $$ begin
-    insert into chaos.lane_audit (subscription, lane, fence, owner, by)
-    values (new.subscription, new.lane, new.fence, new.owner, current_setting('application_name'));
-    return null;
-  end $$;
-  create function chaos.audit_cursor() returns trigger language plpgsql as $$ begin
-    insert into chaos.lane_audit (subscription, lane, fence, pos, by)
-    values (new.subscription, new.lane, new.fence, new.pos, current_setting('application_name'));
-    return null;
-  end $$;
-  create trigger audit after update on outbox.lane for each row execute function chaos.audit_lane();
-  create trigger audit after insert on outbox.cursor for each row execute function chaos.audit_cursor();`
 
 /** The invariants that do not hold, in words. Statistics vanish in a crash: I9 needs a run without. */
 export async function checkDatabase(client, { crashed = false, audit = true } = {}) {

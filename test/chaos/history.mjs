@@ -4,13 +4,16 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
+/** The true time, also in a process whose clock jumps. */
+const nowMs = Date.now
+
 export function openHistory(folder, name) {
   const file = openSync(join(folder, `${name}.jsonl`), 'a')
-  const line = (entry) => `${JSON.stringify({ t: Date.now(), ...entry })}\n`
+  const line = (entry) => `${JSON.stringify({ t: nowMs(), ...entry })}\n`
   return {
     write: (entry) => void writeSync(file, line(entry)),
     /** All of them in one write: a call is accepted as a whole. */
-    writeAll: (entries) => void writeSync(file, entries.map(line).join('')),
+    writeAll: (entries) => void (entries.length > 0 && writeSync(file, entries.map(line).join(''))),
     close: () => closeSync(file),
   }
 }
