@@ -30,19 +30,22 @@ async function firstMessage(child, exited, file) {
   return Promise.race([message, died])
 }
 
-/** Sends `{ask, ...}` and waits for `{answer: ask, ...}`; undefined when the process ends first. */
+let questions = 0
+
+/** Sends `{ask, id, …}` and waits for `{answer: id, …}`; undefined when the process ends first. */
 function asker(child, exited) {
   return (what, details = {}) => {
     if (!child.connected) return Promise.resolve(undefined)
+    const id = ++questions
     const answer = new Promise((resolve) => {
       const hear = (said) => {
-        if (said.answer !== what) return
+        if (said.answer !== id) return
         child.off('message', hear)
         resolve(said)
       }
       child.on('message', hear)
     })
-    child.send({ ask: what, ...details }, () => {})
+    child.send({ ...details, ask: what, id }, () => {})
     return Promise.race([answer, exited.then(() => undefined)])
   }
 }
@@ -66,10 +69,10 @@ export async function killAll() {
 /** The other side: what a child does with its channel. Ends with its parent. */
 export function child(answers) {
   process.on('disconnect', () => process.exit(0))
-  process.on('message', async ({ ask, ...details }) => {
+  process.on('message', async ({ ask, id, ...details }) => {
     const result = await answers[ask]?.(details)
     const sent = () => ask === 'stop' && process.exit(0)
-    if (process.connected) process.send({ answer: ask, ...result }, sent)
+    if (process.connected) process.send({ ...result, answer: id }, sent)
   })
   return {
     config: JSON.parse(process.argv[2]),

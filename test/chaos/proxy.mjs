@@ -15,7 +15,7 @@ tell({ ready: true })
 async function open({ wanted }) {
   const ports = {}
   for (const { name, to } of wanted) {
-    const link = { name, to, pairs: new Set(), port: 0, until: {} }
+    const link = { name, to, pairs: new Set(), port: 0 }
     links.set(name, link)
     await listen(link)
     ports[name] = link.port
@@ -32,7 +32,8 @@ async function listen(link) {
 
 /** Answers when the fault is over: how many connections it met. */
 async function fault({ name, kind, ms = 0, delayMs = 0 }) {
-  const found = [...links.values()].filter((link) => link.name === name || link.name.endsWith(name))
+  const found = [...links.values()].filter((link) => link.name.endsWith(name))
+  for (let look = 0; look < 200 && kind !== 'refuse' && found.every(({ pairs }) => pairs.size === 0); look++) await pause(20)
   const met = found.reduce((sum, { pairs }) => sum + pairs.size, 0)
   await Promise.all(found.map((link) => faults[kind](link, ms, delayMs)))
   return { met }

@@ -50,7 +50,7 @@ export async function reachedBy(client, entries, samples) {
     ...(await one(LATE)),
     takeovers: taken.length,
     takeoverOfLiving: taken.filter(({ from_whom: who, t }) => alive(who, Number(t))).length,
-    fenced: some('lease-lost').filter(({ events }) => events > 0).length,
+    fenced: some('lease-lost').length,
     retryThenSuccess: retried(entries),
     followerBlocked: samples.blocked,
     newerReplacesRetrying: (await one(REPLACED)).n,
@@ -77,7 +77,7 @@ function retried(entries) {
 
 function stepsKilled(entries) {
   const cuts = entries.filter(({ k, name, happened }) => k === 'fault' && name === 'backend-cut' && happened)
-  return cuts.filter(({ statement, state }) => state === 'active' && /outbox\.(sequence|turn)/.test(statement)).length
+  return cuts.filter(({ step, state }) => state === 'active' && step).length
 }
 
 /** Those that a run with these faults needed and did not reach. */

@@ -95,7 +95,7 @@ async function handle(request, response) {
   const hold = armed.get(call.worker)
   armed.delete(call.worker)
   if (hold !== undefined) return holdCall(call, hold)
-  if (random() < trouble) return troubles[pick(random, Object.keys(troubles))](call)
+  if (random() < trouble) return troubles[pick(random, mixed)](call)
   if (!response.destroyed) answer(response, take(call))
 }
 
@@ -161,6 +161,9 @@ function status(response, code, headers = {}) {
   response.writeHead(code, headers)
   response.end()
 }
+
+/** Single events fail most often; a destination that fails as a whole is held for a while. */
+const mixed = ['item', 'item', 'item', 'item', 'item', '500', '429', 'slow', 'cut', 'late']
 
 const troubles = {
   item: (call) => answer(call.response, take(call, between(random, 0, call.body.length - 1))),

@@ -17,6 +17,7 @@ import { forHistory, loopsOf } from './subscriptions.mjs'
 import { aggregates } from './workload.mjs'
 
 const politeMs = 6_000
+const connectMs = 15_000
 
 const CHAOS = `
   create schema chaos;
@@ -67,7 +68,7 @@ async function openIn(folder, options, { subscriptions, settings = {}, audit = t
     subscriptions,
     audit,
     url: postgres.url('chaos'),
-    startedMs: performance.now(),
+    limitMs: performance.now() + (options.seconds + 45) * 1_000,
     quietMs: 0,
     workers: [],
     writers: [],
@@ -96,13 +97,28 @@ async function install({ postgres, engine, audit, subscriptions }) {
 }
 
 export async function withClient(url, work) {
-  const client = new pg.Client({ connectionString: url, application_name: 'conductor' })
-  client.on('error', () => {})
-  await client.connect()
+  const client = await connected(url)
   try {
     return await work(client)
   } finally {
     await client.end()
+  }
+}
+
+/** A crash may be under way: waits for its end. */
+async function connected(url) {
+  const limitMs = performance.now() + connectMs
+  for (;;) {
+    const client = new pg.Client({ connectionString: url, application_name: 'conductor' })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      return client
+    } catch (error) {
+      client.end().catch(() => {})
+      if (performance.now() > limitMs) throw error
+      await pause(100)
+    }
   }
 }
 
@@ -114,7 +130,7 @@ export async function startSinks(stage) {
     callMs,
     folder: stage.historyFolder,
     subscriptions: stage.subscriptions,
-    trouble: has('sink-trouble') ? 0.04 : 0,
+    trouble: has('sink-trouble') ? 0.03 : 0,
     poison: has('poison') ? 0.001 : 0,
     lateTasks: has('late-tasks'),
   }
@@ -221,7 +237,7 @@ export async function commitPrepared(stage, { before = new Date(), of = '' } = {
  */
 export async function drain(stage) {
   const startedMs = performance.now()
-  const limitMs = Math.max(stage.startedMs + (stage.options.seconds + 45) * 1_000, startedMs + 5_000)
+  const limitMs = Math.max(stage.limitMs, startedMs + 3_000)
   const open = await withClient(stage.url, async (client) => {
     for (;;) {
       const now = performance.now()

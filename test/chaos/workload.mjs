@@ -25,7 +25,7 @@ function nameOf(index) {
  * `hot`: share of events that belong to one row; `skew`: of the others; `oddities`: everything
  * that is no plain commit.
  */
-export function makePlanner(random, { hot = 0.2, skew = 1.1, oddities = true }) {
+export function makePlanner(random, { hot = 0.1, skew = 1.1, oddities = true }) {
   const rank = zipf(random, aggregateCount, skew)
   const chance = (share) => oddities && random() < share
   return () => {

@@ -21,6 +21,7 @@ export function crash(stage) {
   return done
 }
 
+const isStep = /outbox\.(sequence|turn)\(/
 const statements = {
   step: `query ~ 'outbox\\.(sequence|turn)\\(' and state = 'active'`,
   claim: `query ~ 'outbox\\.(claim|read|turn)\\(' and state = 'active'`,
@@ -37,7 +38,7 @@ export async function cutBackend(stage, { doing }) {
   return withClient(stage.url, async (client) => {
     for (let look = 0; look < 400; look++) {
       const { rows } = await client.query(text)
-      if (rows.length > 0) return { happened: true, state: rows[0].state, statement: rows[0].query.slice(0, 60) }
+      if (rows.length > 0) return { happened: true, state: rows[0].state, step: isStep.test(rows[0].query) }
       await pause(2)
     }
     return { happened: false, why: 'nobody was at it' }

@@ -8,8 +8,7 @@ import { importEngine } from '../engine.mjs'
 import { callMs } from '../options.mjs'
 import { withClient } from '../stage.mjs'
 
-const endMs = 30_000
-const replayedMax = 1_500
+const replayedMax = 300
 const by = { actor: 'chaos', reason: 'in the middle of a run' }
 
 /** An outbox of the conductor that declares what the workers declare. */
@@ -51,10 +50,9 @@ export async function finish(stage) {
   stage.journeys = []
   if (stage.desk === undefined) return
   const { outbox, pool, asked } = stage.desk
-  const limitMs = performance.now() + endMs
   for (const id of asked) {
     let journey = await outbox.journeys.show(id)
-    while (['queued', 'running'].includes(journey.state) && performance.now() < limitMs) {
+    while (['queued', 'running'].includes(journey.state) && performance.now() < stage.limitMs) {
       await pause(200)
       journey = await outbox.journeys.show(id)
     }

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { commitPrepared, startWorker, startWriter } from '../stage.mjs'
 
 const callWaitMs = 1_500
-const targetWaitMs = 4_000
+const targetWaitMs = 10_000
 
 const indexOf = (who) => Number(who.split('-')[1]) - 1
 
