@@ -1,23 +1,23 @@
 // One safeguard taken out at a time: `--ablate NAME` must turn a run red, for a suite that cannot
 // fail proves nothing. Applied to the run's copy of the built engine, never to the engine itself;
-// the scripted ones are in test/ablations.
+// the scripted ones are in test/ablations. `*.sql` is whichever SQL file has the text.
 
 export const ablations = {
   // Transactions that were open at the last step are never looked at again: lost.
   'no-late-branch': {
-    file: 'migrations/0003_sequence.sql',
+    file: '*.sql',
     find: 'select b.* from outbox.event b where b.xid = any (late)',
     put: 'select b.* from outbox.event b where false',
   },
   // The cursor passes a failed event without a row: lost.
   'skip-failure': {
-    file: 'migrations/0005_settle.sql',
+    file: '*.sql',
     find: 'perform outbox.settle_row(s, x.lane, r, x."to", now);',
     put: 'null;',
   },
   // Followers of a failed event are sent: order.
   'no-hold': {
-    file: 'migrations/0004_claim.sql',
+    file: '*.sql',
     find: "when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held'",
     put: "when false then 'held'",
   },

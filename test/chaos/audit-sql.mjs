@@ -19,12 +19,12 @@ export const AUDIT = `
   create trigger audit after insert on outbox.cursor for each row execute function chaos.audit_cursor();
 
   create table chaos.delivery_audit (n bigint generated always as identity primary key, at timestamptz not null default clock_timestamp(),
-    subscription text, lane smallint, aggregate text, state0 text, pos0 bigint, state text, pos bigint, attempts int, retrying int, by text);
+    subscription text, lane smallint, aggregate text, state0 text, pos0 bigint, state text, pos bigint, event_id bigint, retrying int, by text);
   -- At commit: how many rows of the aggregate are retrying then.
   create function chaos.audit_delivery() returns trigger language plpgsql as $$ begin
-    insert into chaos.delivery_audit (subscription, lane, aggregate, state0, pos0, state, pos, attempts, retrying, by)
+    insert into chaos.delivery_audit (subscription, lane, aggregate, state0, pos0, state, pos, event_id, retrying, by)
     select new.subscription, new.lane, new.aggregate_type || '/' || new.aggregate_id,
-           case tg_op when 'UPDATE' then old.state end, case tg_op when 'UPDATE' then old.pos end, new.state, new.pos, new.attempts,
+           case tg_op when 'UPDATE' then old.state end, case tg_op when 'UPDATE' then old.pos end, new.state, new.pos, new.event_id,
            (select count(*) from outbox.delivery d where d.subscription = new.subscription and d.lane = new.lane
               and d.aggregate_type = new.aggregate_type and d.aggregate_id = new.aggregate_id and d.state = 'retrying'),
            current_setting('application_name');

@@ -5,7 +5,9 @@ import { importEngine } from './engine.mjs'
 
 /** Of the live generation: what a reader would see. */
 export async function catalogueState(client) {
-  const { rows } = await client.query(`select id from search.generation where index_name = 'catalogue' and state = 'live'`)
+  const { rows } = await client.query(
+    `select id from search.generation where index_name = 'catalogue' and state = 'live'`,
+  )
   const text = `select 'tile/' || id as agg, (source->>'version')::int as v from search."catalogue_g${rows[0].id}" where not deleted`
   return (await client.query(text)).rows
 }

@@ -8,6 +8,14 @@ export type Found = {
   readonly lost: number
   readonly ghosts: number
   readonly orderViolations: number
+  /** Destinations whose last word on an aggregate is not the newest state. */
+  readonly stale: number
+  readonly staleBy: Record<'versions' | 'lastWrite', Readonly<Record<string, number>>>
+  /** Ledger: effects that happened twice; effects whose row does not say so. */
+  readonly sentTwice: number
+  readonly unrecorded: number
+  /** Dead letters that no destination ever rejected. */
+  readonly wronglyDead: number
   readonly dead: number
   readonly unknown: number
   readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number }

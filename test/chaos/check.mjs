@@ -5,6 +5,7 @@
 //   sub      who listens: {name, order, coalesce, aggregates?, versions?, effects?, table?}
 //   try      before COMMIT: {tx, ev: [[key, aggregate, v], …]}   then ack · fail · cut
 //   recv     accepted, before it was answered: {sub, key, v, pos}
+//   poison   rejected for ever: {sub, key}
 //   row      at the end, of outbox.delivery: {sub, key, state}
 //   state    at the end, of a destination that is a table: {sub, agg, v}
 //   done     at the end, of chaos.tx: {tx}      version   at the end, of chaos.row: {agg, v}
@@ -21,13 +22,14 @@ const recorded = new Set(['delivered', 'unknown', 'discarded'])
 export function checkHistory(entries) {
   const byKind = groupByKind(entries)
   const of = (kind) => byKind.get(kind) ?? []
-  const found = { lost: [], ghosts: [], orderViolations: [], stale: [], sentTwice: [], unrecorded: [] }
+  const found = { lost: [], ghosts: [], orderViolations: [], stale: [], sentTwice: [], unrecorded: [], wronglyDead: [] }
   const writes = readWrites(of, found)
   const subs = new Map(of('sub').map((sub) => [sub.name, newSub(sub)]))
   const judged = { writes, rows: readRows(of('row')), found, latencies: [] }
   for (const recv of of('recv')) receive(recv, subs, judged)
   for (const { sub, agg, v } of of('state')) subs.get(sub)?.last.set(agg, { v, pos: 0 })
   for (const sub of subs.values()) conclude(sub, of('version'), judged)
+  died(of, writes, found)
   return {
     ...countWrites(writes),
     delivered: sum(subs, ({ accepted }) => accepted.size),
@@ -194,6 +196,15 @@ function arrived(sub, write, newest, { writes, rows, found }) {
   found.lost.push({ sub: sub.name, agg, says: `${key} (v ${v}) was never accepted` })
 }
 
+/** Only what its destination rejected for ever may be a dead letter: nothing else wears an event out. */
+function died(of, writes, found) {
+  const rejected = new Set(of('poison').map(({ sub, key }) => `${sub}\n${key}`))
+  for (const { sub, key, state } of of('row')) {
+    if (state !== 'dead' || rejected.has(`${sub}\n${key}`)) continue
+    found.wronglyDead.push({ sub, agg: writes.keys.get(key)?.agg, says: `${key} is dead, but was never rejected` })
+  }
+}
+
 /** By a later event that was accepted, or that is a dead letter now. */
 function superseded(sub, { agg, v }, newest, { writes, rows }) {
   if ((sub.highest.get(agg) ?? 0) > v) return true
@@ -257,8 +268,10 @@ export function duplicatesBound({ interruptions, loops, batchCount }) {
   return interruptions * loops * 2 * batchCount
 }
 
-export function violationsOf({ lost, ghosts, orderViolations, stale, sentTwice, unrecorded, duplicates }, bound) {
-  return lost + ghosts + orderViolations + stale + sentTwice + unrecorded + Math.max(0, duplicates - bound)
+export function violationsOf(found, bound) {
+  const { lost, ghosts, orderViolations, stale, sentTwice, unrecorded, wronglyDead, duplicates } = found
+  const wrong = lost + ghosts + orderViolations + stale + sentTwice + unrecorded + wronglyDead
+  return wrong + Math.max(0, duplicates - bound)
 }
 
 if (argv[1] !== undefined && import.meta.url === pathToFileURL(argv[1]).href) {

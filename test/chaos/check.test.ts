@@ -6,13 +6,24 @@ import { describe, expect, it } from 'vitest'
 import { checkHistory, duplicatesBound, violationsOf } from './check.mjs'
 
 type Entry = Record<string, unknown> & { k: string }
-type Recv = { sub: string; key: string; v: number }
+type Recv = { sub: string; key: string; v: number; pos: number }
 
 const subs: Entry[] = [
   { k: 'sub', name: 'webhook', order: 'aggregate', coalesce: 'none' },
   { k: 'sub', name: 'search', order: 'aggregate', coalesce: 'latest' },
   { k: 'sub', name: 'broker', order: 'none', coalesce: 'none', aggregates: ['row'] },
+  { k: 'sub', name: 'index', order: 'aggregate', coalesce: 'latest', versions: true },
+  { k: 'sub', name: 'mail', order: 'aggregate', coalesce: 'none', effects: true },
+  { k: 'sub', name: 'queue', order: 'aggregate', coalesce: 'none', tasks: true },
 ]
+const table: Entry = {
+  k: 'sub',
+  name: 'catalogue',
+  order: 'aggregate',
+  coalesce: 'latest',
+  versions: true,
+  table: true,
+}
 
 /** One committed transaction per version of `row/1`: keys `t1-0`, `t2-0`, … */
 function written(versions: number): Entry[] {
@@ -26,21 +37,35 @@ function written(versions: number): Entry[] {
 const recv = (sub: string, ...versions: number[]): Entry[] =>
   versions.map((v) => ({ k: 'recv', t: 1_000, sub, key: `t${v}-0`, v, pos: String(v), call: 1 }))
 
+const poison = (sub: string, v: number): Entry => ({ k: 'poison', sub, key: `t${v}-0` })
+
 const version = (v: number): Entry => ({ k: 'version', agg: 'row/1', v })
 
 /** What is found in a history of one subscription that saw these versions. */
 function judged(sub: string, count: number, seen: number[], more: Entry[] = []) {
   const definition = subs.filter(({ name }) => name === sub)
-  return checkHistory([...definition, ...written(count), ...recv(sub, ...seen), version(count), ...more])
+  const receipts = sub === 'mail' ? ledger(count, seen) : []
+  return checkHistory([...definition, ...written(count), ...recv(sub, ...seen), version(count), ...receipts, ...more])
 }
 
-const counts = ({ lost, ghosts, orderViolations, duplicates }: ReturnType<typeof checkHistory>) => ({
-  lost,
-  ghosts,
-  orderViolations,
-  duplicates,
-})
-const none = { lost: 0, ghosts: 0, orderViolations: 0, duplicates: 0 }
+/** Every effect has a row; where `more` says otherwise, the later line counts. */
+function ledger(count: number, seen: number[]): Entry[] {
+  const sent = new Set(seen.filter((v) => v <= count))
+  return [...sent].map((v) => ({ k: 'row', sub: 'mail', key: `t${v}-0`, state: 'delivered' }))
+}
+
+const none = {
+  lost: 0,
+  ghosts: 0,
+  orderViolations: 0,
+  stale: 0,
+  sentTwice: 0,
+  unrecorded: 0,
+  wronglyDead: 0,
+  duplicates: 0,
+}
+const counts = (found: ReturnType<typeof checkHistory>) =>
+  Object.fromEntries(Object.keys(none).map((name) => [name, found[name as keyof typeof none]]))
 
 describe('legal', () => {
   it('everything once, in order', () => {
@@ -55,13 +80,38 @@ describe('legal', () => {
   it('a jump over a dead or discarded event', () => {
     for (const state of ['dead', 'discarded']) {
       const row = { k: 'row', sub: 'webhook', key: 't2-0', state }
-      expect(counts(judged('webhook', 3, [1, 3], [row]))).toEqual(none)
+      expect(counts(judged('webhook', 3, [1, 3], [row, poison('webhook', 2)]))).toEqual(none)
     }
   })
 
   it('an unknown event at the end is not lost', () => {
     const row = { k: 'row', sub: 'webhook', key: 't3-0', state: 'unknown' }
     expect(counts(judged('webhook', 3, [1, 2], [row]))).toEqual(none)
+  })
+
+  it('stale where the destination has versions: an old write that comes last is refused there', () => {
+    expect(counts(judged('index', 3, [3, 2]))).toEqual(none)
+    expect(counts(judged('index', 3, [1, 3, 2, 1]))).toEqual({ ...none, duplicates: 1 })
+  })
+
+  it('a table that ends with the newest state, however it came there', () => {
+    const entries = [table, ...written(3), version(3), { k: 'state', sub: 'catalogue', agg: 'row/1', v: 3 }]
+    expect(counts(checkHistory(entries))).toEqual(none)
+  })
+
+  it('coalescing: what a dead letter superseded is given up with it', () => {
+    const dead = { k: 'row', sub: 'search', key: 't3-0', state: 'dead' }
+    expect(counts(judged('search', 3, [1], [dead, poison('search', 3)]))).toEqual(none)
+  })
+
+  it('an effect in doubt: accepted or not, its row says unknown', () => {
+    const row = { k: 'row', sub: 'mail', key: 't2-0', state: 'unknown' }
+    expect(counts(judged('mail', 3, [1, 2, 3], [row]))).toEqual(none)
+    expect(counts(judged('mail', 3, [1, 3], [row]))).toEqual(none)
+  })
+
+  it('effects in any order: a mail that is in doubt holds nobody back', () => {
+    expect(counts(judged('mail', 3, [3, 1, 2]))).toEqual(none)
   })
 
   it('coalescing: only the newest', () => {
@@ -103,18 +153,18 @@ describe('legal', () => {
       { k: 'ack', t: 2, tx: 'a' },
       { k: 'done', tx: 'a' },
     ]
-    expect(counts(checkHistory([...subs.slice(2), tile, ...ends]))).toEqual(none)
+    expect(counts(checkHistory([...subs.slice(2, 3), tile, ...ends]))).toEqual(none)
   })
 })
 
 describe('violations', () => {
   it('lost: never accepted', () => {
-    expect(counts(judged('webhook', 3, [1, 2]))).toEqual({ ...none, lost: 1 })
+    expect(counts(judged('webhook', 3, [1, 2]))).toEqual({ ...none, lost: 1, stale: 1 })
     expect(counts(judged('broker', 3, [1, 3]))).toEqual({ ...none, lost: 1 })
   })
 
   it('lost: the newest state of an aggregate', () => {
-    expect(counts(judged('search', 3, [1, 2]))).toMatchObject({ lost: 1, orderViolations: 1 })
+    expect(counts(judged('search', 3, [1, 2]))).toMatchObject({ lost: 1, stale: 1 })
   })
 
   it('lost: answered, but PostgreSQL does not have it', () => {
@@ -140,11 +190,67 @@ describe('violations', () => {
   })
 
   it('order: a jump forward', () => {
-    expect(counts(judged('webhook', 3, [1, 3, 2]))).toEqual({ ...none, orderViolations: 1 })
+    expect(counts(judged('webhook', 3, [1, 3, 2, 3]))).toEqual({ ...none, orderViolations: 1, duplicates: 1 })
+    expect(counts(judged('queue', 3, [2, 1, 2, 3]))).toEqual({ ...none, orderViolations: 1, duplicates: 1 })
   })
 
-  it('order: coalescing ends with an older state', () => {
-    expect(counts(judged('search', 3, [3, 2]))).toEqual({ ...none, orderViolations: 1 })
+  it('stale: the last write wins, and it was an old one', () => {
+    expect(counts(judged('search', 3, [3, 2]))).toEqual({ ...none, stale: 1 })
+    expect(counts(judged('webhook', 3, [1, 2, 3, 2]))).toEqual({ ...none, duplicates: 1, stale: 1 })
+    expect(counts(judged('queue', 3, [1, 2, 3, 1]))).toEqual({ ...none, duplicates: 1, stale: 1 })
+  })
+
+  it('stale: destinations with versions are told apart from the others', () => {
+    const found = checkHistory([
+      ...subs.slice(1, 2),
+      ...subs.slice(3, 4),
+      ...written(3),
+      version(3),
+      ...recv('search', 3, 1),
+      ...recv('index', 2),
+    ])
+    expect(found.staleBy).toEqual({ versions: { index: 1 }, lastWrite: { search: 1 } })
+  })
+
+  it('stale: a dead letter excuses itself, not what came before it', () => {
+    const dead = { k: 'row', sub: 'webhook', key: 't3-0', state: 'dead' }
+    expect(counts(judged('webhook', 3, [1, 2], [dead, poison('webhook', 3)]))).toEqual(none)
+    expect(counts(judged('webhook', 3, [1, 2, 1], [dead, poison('webhook', 3)]))).toEqual({
+      ...none,
+      duplicates: 1,
+      stale: 1,
+    })
+  })
+
+  it('stale: a table that ends with an older state, or without the row', () => {
+    const state = { k: 'state', sub: 'catalogue', agg: 'row/1', v: 2 }
+    expect(counts(checkHistory([table, ...written(3), version(3), state]))).toEqual({ ...none, stale: 1 })
+    expect(counts(checkHistory([table, ...written(3), version(3)]))).toEqual({ ...none, stale: 1 })
+  })
+
+  it('ledger: an effect twice, whatever the bound on duplicates', () => {
+    const found = judged('mail', 3, [1, 2, 3, 2])
+    expect(counts(found)).toEqual({ ...none, sentTwice: 1 })
+    expect(violationsOf(found, 1_000)).toBe(1)
+  })
+
+  it('ledger: an effect without a row, or with one that does not say so', () => {
+    for (const state of ['pending', 'retrying', 'dead']) {
+      const row = { k: 'row', sub: 'mail', key: 't2-0', state }
+      expect(counts(judged('mail', 3, [1, 2, 3], [row]))).toMatchObject({ unrecorded: 1 })
+    }
+    const found = checkHistory([...subs.slice(4, 5), ...written(1), ...recv('mail', 1), version(1)])
+    expect(counts(found)).toEqual({ ...none, unrecorded: 1 })
+  })
+
+  it('ledger: a row that says delivered is no effect', () => {
+    const row = { k: 'row', sub: 'mail', key: 't3-0', state: 'delivered' }
+    expect(counts(judged('mail', 3, [1, 2], [row]))).toEqual({ ...none, lost: 1 })
+  })
+
+  it('dead, although no destination rejected it', () => {
+    const dead = { k: 'row', sub: 'webhook', key: 't3-0', state: 'dead' }
+    expect(counts(judged('webhook', 3, [1, 2], [dead]))).toEqual({ ...none, wronglyDead: 1 })
   })
 
   it('duplicates beyond the bound', () => {
@@ -156,7 +262,7 @@ describe('violations', () => {
   })
 
   it('each is told with the history of its aggregate', () => {
-    const { violations } = judged('webhook', 3, [1, 3, 2])
+    const { violations } = judged('webhook', 3, [1, 3, 2, 3])
     expect(violations).toHaveLength(1)
     expect(violations[0]).toContain('webhook row/1: t3-0: v 3 accepted after 1')
     expect(violations[0]).toContain('v1@1')
@@ -182,14 +288,51 @@ describe('any good history', () => {
     )
   })
 
+  it('turns red when an old state is the last word where the last write wins', () => {
+    fc.assert(
+      fc.property(good, fc.nat(), fc.constantFrom('webhook', 'search', 'queue'), (history, at, name) => {
+        const newest = new Map(history.filter(({ k }) => k === 'version').map(({ agg, v }) => [agg, v]))
+        const old = history.filter((entry) => {
+          return entry.k === 'recv' && entry.sub === name && newest.get(aggregateOf(history, entry)) !== entry.v
+        })
+        const chosen = choose(old, at)
+        return chosen === undefined || !isGreen([...history, chosen])
+      }),
+    )
+  })
+
+  it('stays green when the destination has versions', () => {
+    fc.assert(
+      fc.property(good, fc.nat(), (history, at) => {
+        const all = history.filter(({ k, sub }) => k === 'recv' && sub === 'index')
+        const chosen = choose(all, at)
+        return chosen === undefined || checkHistory([...history, chosen]).stale === 0
+      }),
+    )
+  })
+
+  it('turns red when an effect is repeated, or its row is gone', () => {
+    fc.assert(
+      fc.property(good, fc.nat(), fc.boolean(), (history, at, repeat) => {
+        const chosen = choose(
+          history.filter(({ k, sub }) => k === 'recv' && sub === 'mail'),
+          at,
+        )
+        if (chosen === undefined) return true
+        const row = (entry: Entry) => entry.k === 'row' && entry.key === chosen.key
+        return violationsOf(checkHistory(repeat ? [...history, chosen] : history.filter((e) => !row(e))), 1_000) > 0
+      }),
+    )
+  })
+
   it('turns red when two acceptances of an ordered aggregate are swapped', () => {
     fc.assert(
       fc.property(good, fc.nat(), fc.nat(), (history, first, second) => {
-        const ordered = history.filter(({ k, sub }) => k === 'recv' && sub === 'webhook')
+        const ordered = history.filter(({ k, sub }) => k === 'recv' && (sub === 'webhook' || sub === 'queue'))
         const one = choose(ordered, first)
         const other = choose(ordered, second)
         if (one === undefined || other === undefined || one === other) return true
-        if (aggregateOf(history, one) !== aggregateOf(history, other)) return true
+        if (one.sub !== other.sub || aggregateOf(history, one) !== aggregateOf(history, other)) return true
         return !isGreen(history.map((entry) => swapped(entry, one, other)))
       }),
     )
@@ -240,7 +383,8 @@ function makeGood(plans: { agg: number; rolledBack: boolean }[]): Entry[] {
     }
     versions.set(id, v)
     history.push({ k: 'ack', t: index, tx }, { k: 'done', tx })
-    for (const { name } of subs) history.push({ k: 'recv', t: index + 1, sub: name, key, v })
+    for (const { name } of subs) history.push({ k: 'recv', t: index + 1, sub: name, key, v, pos: index })
+    history.push({ k: 'row', sub: 'mail', key, state: 'delivered' })
   }
   for (const [agg, v] of versions) history.push({ k: 'version', agg, v })
   return history
@@ -254,7 +398,8 @@ function isGreen(history: Entry[]): boolean {
 function matters(history: Entry[]) {
   const newest = new Map(history.filter(({ k }) => k === 'version').map(({ agg, v }) => [agg, v]))
   return (entry: Entry) =>
-    entry.k === 'recv' && (entry.sub !== 'search' || newest.get(aggregateOf(history, entry)) === entry.v)
+    entry.k === 'recv' &&
+    (!['search', 'index'].includes(entry.sub as string) || newest.get(aggregateOf(history, entry)) === entry.v)
 }
 
 function aggregateOf(history: Entry[], { key }: Entry): string | undefined {
@@ -268,6 +413,6 @@ function choose(list: Entry[], at: number): Entry | undefined {
 
 /** What was accepted changes places; the order of the lines stays. */
 function swapped(entry: Entry, one: Entry, other: Entry): Entry {
-  const { key, v } = (entry === one ? other : entry === other ? one : entry) as Entry & Recv
-  return entry === one || entry === other ? { ...entry, key, v } : entry
+  const { key, v, pos } = (entry === one ? other : entry === other ? one : entry) as Entry & Recv
+  return entry === one || entry === other ? { ...entry, key, v, pos } : entry
 }

@@ -2,25 +2,29 @@
 // and says whether it really happened; then markers measure how long the recovery takes.
 
 import { setTimeout as pause } from 'node:timers/promises'
-import { callMs } from './options.mjs'
 import * as database from './faults/database.mjs'
 import * as operators from './faults/operators.mjs'
 import * as processes from './faults/processes.mjs'
 import { mark } from './markers.mjs'
+import { callMs } from './options.mjs'
 import { say } from './stage.mjs'
 
-const network = (side, kind) => async (stage, { who, ms, delayMs }) => {
-  const name = who === undefined ? `/${side}` : `${who}/${side}`
-  const { met } = await stage.proxy.ask('fault', { name, kind, ms, delayMs })
-  return { happened: kind === 'refuse' || met > 0, met }
-}
+const network =
+  (side, kind) =>
+  async (stage, { who, ms, delayMs }) => {
+    const name = who === undefined ? `/${side}` : `${who}/${side}`
+    const { met } = await stage.proxy.ask('fault', { name, kind, ms, delayMs })
+    return { happened: kind === 'refuse' || met > 0, met }
+  }
 
-const outage = (kind) => async (stage, { ms }) => {
-  await stage.sinks.ask('outage', { kind, on: true })
-  await pause(ms)
-  await stage.sinks.ask('outage', { kind, on: false })
-  return { happened: true }
-}
+const outage =
+  (kind) =>
+  async (stage, { ms }) => {
+    await stage.sinks.ask('outage', { kind, on: true })
+    await pause(ms)
+    await stage.sinks.ask('outage', { kind, on: false })
+    return { happened: true }
+  }
 
 const acts = {
   'worker-kill': processes.killWorker,
@@ -52,7 +56,7 @@ const acts = {
 export async function carryOut(stage, plan) {
   const startedMs = performance.now()
   const counts = { planned: countBy(plan), happened: {} }
-  stage.busy = new Map()
+  stage.away = new Set()
   await Promise.all(
     plan.map(async (fault) => {
       await pause(Math.max(0, startedMs + fault.atMs - performance.now()))
@@ -75,7 +79,15 @@ async function one(stage, fault) {
     await mark(stage, name)
     return true
   } catch (error) {
-    stage.history.write({ k: 'fault', name, happened: false, from, until: Date.now(), ...details, error: String(error) })
+    stage.history.write({
+      k: 'fault',
+      name,
+      happened: false,
+      from,
+      until: Date.now(),
+      ...details,
+      error: String(error),
+    })
     say(`${name} did not happen: ${error.message}`)
     return false
   }

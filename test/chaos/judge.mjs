@@ -17,7 +17,17 @@ const exports = {
 }
 
 /** Faults that interrupt one worker; a crash interrupts all of them. */
-const ofOne = ['worker-kill', 'worker-pause', 'backend-cut', 'pool-exhausted', 'db-mute', 'db-hole', 'db-slow', 'db-cut', 'db-slices']
+const ofOne = [
+  'worker-kill',
+  'worker-pause',
+  'backend-cut',
+  'pool-exhausted',
+  'db-mute',
+  'db-hole',
+  'db-slow',
+  'db-cut',
+  'db-slices',
+]
 const ofOneSink = ['sink-mute', 'sink-hole', 'sink-slow', 'sink-cut', 'sink-cut-answer', 'sink-slices']
 const ofAll = ['db-crash', 'sink-refuse', 'sink-hang', 'sink-503']
 

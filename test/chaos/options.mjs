@@ -67,7 +67,9 @@ function wantedFaults({ faults, without }) {
 /** `db-*` names all that begin so. */
 function listed(flag, text) {
   return text.split(',').flatMap((name) => {
-    const found = faultNames.filter((known) => known === name || (name.endsWith('*') && known.startsWith(name.slice(0, -1))))
+    const found = faultNames.filter(
+      (known) => known === name || (name.endsWith('*') && known.startsWith(name.slice(0, -1))),
+    )
     if (found.length === 0) throw new Error(`--${flag} must name some of ${faultNames.join(', ')} (got ${name})`)
     return found
   })

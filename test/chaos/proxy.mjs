@@ -33,7 +33,8 @@ async function listen(link) {
 /** Answers when the fault is over: how many connections it met. */
 async function fault({ name, kind, ms = 0, delayMs = 0 }) {
   const found = [...links.values()].filter((link) => link.name.endsWith(name))
-  for (let look = 0; look < 200 && kind !== 'refuse' && found.every(({ pairs }) => pairs.size === 0); look++) await pause(20)
+  for (let look = 0; look < 400 && kind !== 'refuse' && found.every(({ pairs }) => pairs.size === 0); look++)
+    await pause(20)
   const met = found.reduce((sum, { pairs }) => sum + pairs.size, 0)
   await Promise.all(found.map((link) => faults[kind](link, ms, delayMs)))
   return { met }

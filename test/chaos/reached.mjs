@@ -10,12 +10,11 @@ const LATE = `
     from s join outbox.log l on l.pos > s.pos0 and l.pos <= s.pos join outbox.event e on e.id = l.event_id
    where s.pos > s.pos0`
 
-const REPLACED = `
-  select count(*)::int as n from (
-    select d.pos, d.attempts, lag(d.pos) over w as pos0 from chaos.delivery_audit d
-      join outbox.subscription s on s.name = d.subscription and s.coalesced
-    window w as (partition by d.subscription, d.aggregate order by d.n)) t
-   where pos > pos0 and attempts > 1`
+/** Rows of coalescing subscriptions that were ever retrying. */
+const RETRYING = `
+  select distinct d.subscription as sub, e.payload->>'key' as key from chaos.delivery_audit d
+    join outbox.subscription s on s.name = d.subscription and s.coalesced
+    join outbox.event e on e.id = d.event_id`
 
 const TWO_RETRYING = `
   select count(*)::int as n from chaos.delivery_audit d
@@ -43,7 +42,9 @@ export async function reachedBy(client, entries, samples) {
   const one = async (text) => (await client.query(text)).rows[0]
   const taken = (await client.query(TAKEN)).rows
   const some = (name) => entries.filter((entry) => entry.k === 'some' && entry.name === name)
-  const coalesced = new Set(entries.filter(({ k, coalesce }) => k === 'sub' && coalesce === 'latest').map(({ name }) => name))
+  const coalesced = new Set(
+    entries.filter(({ k, coalesce }) => k === 'sub' && coalesce === 'latest').map(({ name }) => name),
+  )
   const resumed = some('task-resumed')
   const alive = living(entries)
   return {
@@ -53,7 +54,7 @@ export async function reachedBy(client, entries, samples) {
     fenced: some('lease-lost').length,
     retryThenSuccess: retried(entries),
     followerBlocked: samples.blocked,
-    newerReplacesRetrying: (await one(REPLACED)).n,
+    newerReplacesRetrying: replaced((await client.query(RETRYING)).rows, entries),
     unknownMail: entries.filter(({ k, sub, state }) => k === 'row' && sub === 'mail' && state === 'unknown').length,
     taskResumed: resumed.length,
     coalescedTaskCrash: resumed.filter(({ sub }) => coalesced.has(sub)).length,
@@ -66,6 +67,12 @@ export async function reachedBy(client, entries, samples) {
 function living(entries) {
   const ends = new Map(entries.filter(({ k }) => k === 'down').map(({ who, t }) => [who, t]))
   return (who, t) => (ends.get(who) ?? Number.POSITIVE_INFINITY) > t
+}
+
+/** Retrying although their destination never refused them: they took over the row of an older event. */
+function replaced(rows, entries) {
+  const refused = new Set(entries.filter(({ k }) => k === 'item').map(({ sub, key }) => `${sub}\n${key}`))
+  return rows.filter(({ sub, key }) => !refused.has(`${sub}\n${key}`)).length
 }
 
 /** Events that the sink refused for now and accepted afterwards. */

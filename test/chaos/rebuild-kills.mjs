@@ -1,4 +1,4 @@
-// kill -9 in every phase of rebuilds under load: `node test/stress/rebuild-kills.mjs [--rows 20000] [--rate 50]
+// kill -9 in every phase of rebuilds under load: `node test/chaos/rebuild-kills.mjs [--rows 20000] [--rate 50]
 // [--kills 104] [--seed N]` after a build. The last line of stdout is one JSON object; exit 0: every rebuild was
 // completed, verify found nothing, and no search saw fewer rows than there were.
 

@@ -1,4 +1,4 @@
-// How long a rebuild takes while rows change: `node test/stress/rebuild-speed.mjs [--rows 100000] [--rate 50]
+// How long a rebuild takes while rows change: `node test/chaos/rebuild-speed.mjs [--rows 100000] [--rate 50]
 // [--engine postgres|opensearch] [--seconds 60]` after a build. OpenSearch is found by HERMOD_TEST_OPENSEARCH.
 // The last line of stdout is one JSON object; exit 0: in time, and verify found nothing.
 

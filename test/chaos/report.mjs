@@ -12,6 +12,7 @@ const columns = [
   ['order', ({ orderViolations }) => orderViolations],
   ['stale (versions / last write)', ({ staleBy }) => `${total(staleBy?.versions)} / ${total(staleBy?.lastWrite)}`],
   ['mail twice', ({ sentTwice }) => sentTwice],
+  ['wrongly dead', ({ wronglyDead }) => wronglyDead],
   ['duplicates ≤ bound', ({ duplicates, duplicatesBound }) => `${duplicates} ≤ ${duplicatesBound}`],
   ['dead', ({ dead }) => dead],
   ['unknown', ({ unknown }) => unknown],
@@ -25,7 +26,10 @@ const columns = [
 ]
 
 const total = (counts = {}) => Object.values(counts).reduce((sum, n) => sum + n, 0)
-const list = (counts = {}) => Object.entries(counts).map(([name, n]) => `${name} ${n}`).join(', ')
+const list = (counts = {}) =>
+  Object.entries(counts)
+    .map(([name, n]) => `${name} ${n}`)
+    .join(', ')
 
 export function markdownHead() {
   return [`| ${columns.map(([name]) => name).join(' | ')} |`, `|${columns.map(() => '---|').join('')}`].join('\n')

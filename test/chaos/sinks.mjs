@@ -15,7 +15,7 @@ const { config, tell } = child({ arm, disarm, outage, quiet, stop })
 const history = openHistory(config.folder, 'sinks')
 const random = seeded(config.seed)
 const subs = new Map(config.subscriptions.map((sub) => [sub.name, sub]))
-const tasks = new Tasks({ history, random, accept, late: config.lateTasks })
+const tasks = new Tasks({ history, random, accept, note, late: config.lateTasks })
 const armed = new Map()
 let { trouble, poison } = config
 let server = serve()
@@ -116,10 +116,25 @@ async function latency() {
 function take(call, failing = -1) {
   if (call.sub.tasks) return { task: tasks.add(call) }
   const outcomes = judge(call.body, failing)
-  accept(call, call.body.filter((_, index) => outcomes[index] === 'ok'))
-  const failed = call.body.filter((_, index) => outcomes[index] === 'retry')
-  history.writeAll(failed.map(({ payload: { key } }) => ({ k: 'item', sub: call.sub.name, key })))
+  accept(
+    call,
+    call.body.filter((_, index) => outcomes[index] === 'ok'),
+  )
+  note(
+    call,
+    'item',
+    call.body.filter((_, index) => outcomes[index] === 'retry'),
+  )
+  note(
+    call,
+    'poison',
+    call.body.filter((_, index) => outcomes[index] === 'rejected'),
+  )
   return outcomes
+}
+
+function note({ sub }, k, events) {
+  history.writeAll(events.map(({ payload: { key } }) => ({ k, sub: sub.name, key })))
 }
 
 /** Writes down what is accepted, in one write. */

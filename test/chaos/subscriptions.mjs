@@ -22,7 +22,14 @@ export const all = [
 ]
 
 /** An index in PostgreSQL, filled from its table: what is rebuilt in the middle of a run. */
-export const catalogue = { name: 'catalogue', table: true, versions: true, coalesce: 'latest', aggregates: ['tile'], ...every }
+export const catalogue = {
+  name: 'catalogue',
+  table: true,
+  versions: true,
+  coalesce: 'latest',
+  aggregates: ['tile'],
+  ...every,
+}
 
 export const named = (...names) => all.filter(({ name }) => names.includes(name))
 

@@ -9,8 +9,8 @@ export class Tasks {
   #queues = new Map()
   #tasks = new Map()
 
-  constructor({ history, random, accept, late }) {
-    Object.assign(this, { history, random, accept, late })
+  constructor({ history, random, accept, note, late }) {
+    Object.assign(this, { history, random, accept, note, late })
   }
 
   add(call) {
@@ -25,7 +25,9 @@ export class Tasks {
   async #run(id, call) {
     await new Promise((resolve) => setTimeout(resolve, this.#takesMs()))
     const task = this.#tasks.get(id)
-    task.state = call.body.some(({ payload: { key } }) => this.poisoned(key)) ? 'failed' : 'succeeded'
+    const bad = call.body.filter(({ payload: { key } }) => this.poisoned(key))
+    task.state = bad.length > 0 ? 'failed' : 'succeeded'
+    this.note(call, 'poison', bad)
     if (task.state === 'succeeded') this.accept(call, call.body, { task: id })
   }
 

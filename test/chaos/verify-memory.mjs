@@ -1,4 +1,4 @@
-// verify in bounded memory: `node --max-old-space-size=96 test/stress/verify-memory.mjs [rows]` after a build. A table of so
+// verify in bounded memory: `node --max-old-space-size=96 test/chaos/verify-memory.mjs [rows]` after a build. A table of so
 // many rows, an index that lacks all of them: the worst there is. Prints time and the largest heap.
 
 import pg from 'pg'

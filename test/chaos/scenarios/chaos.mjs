@@ -37,7 +37,10 @@ export async function play(stage, databasePort) {
   await stages.startNetwork(stage, databasePort)
   await stages.startWorkers(stage)
   stages.say(`seed ${seed}: ${stage.options.workers} workers, ${plan.length} faults planned`)
-  await stages.startWriters(stage, { holdOpen: faults.includes('open-transaction'), oddities: faults.includes('odd-transactions') })
+  await stages.startWriters(stage, {
+    holdOpen: faults.includes('open-transaction'),
+    oddities: faults.includes('odd-transactions'),
+  })
   const startedMs = performance.now()
   const halfway = pause((seconds * 1_000) / 2).then(() => stage.writers[0].ask('release'))
   const samples = sample(stage)
@@ -65,7 +68,9 @@ function sample(stage) {
   const timer = setInterval(async () => {
     if (looking) return
     looking = true
-    const rows = await stages.withClient(stage.url, (client) => client.query(BLOCKED)).catch(() => ({ rows: [{ n: 0 }] }))
+    const rows = await stages
+      .withClient(stage.url, (client) => client.query(BLOCKED))
+      .catch(() => ({ rows: [{ n: 0 }] }))
     samples.blocked += rows.rows[0].n
     looking = false
   }, 700)
@@ -78,7 +83,8 @@ function conclude(stage, { planned, happened }, drained, found) {
   const happenedOf = (...names) => names.reduce((sum, name) => sum + (happened[name] ?? 0), 0)
   const { recoveryMsMax, recoveryMs } = recoveries(entries)
   const failed = (stage.journeys ?? []).filter(({ state }) => state !== 'succeeded')
-  for (const journey of failed) stages.say(`✗ ${journey.kind} ended ${journey.state} in ${journey.phase}: ${journey.error}`)
+  for (const journey of failed)
+    stages.say(`✗ ${journey.kind} ended ${journey.state} in ${journey.phase}: ${journey.error}`)
   const absent = Object.keys(planned).filter((name) => !happened[name])
   const missed = [...absent, ...missedOf(found.reached, stage.options)]
   return {

@@ -20,30 +20,29 @@ const BEHIND = `select count(*)::int as n from (select distinct on (subscription
   where exists (select from outbox.log l where l.lane = c.lane and l.pos > c.pos and l.pos <= $1)`
 
 export function outage(options) {
-  const quiet = { ...options, trouble: 0 }
   const subscriptions = named('webhook', 'search').map((sub) => ({ ...sub, batch: { count: 500 } }))
-  return withStage(quiet, { subscriptions }, play)
+  return withStage(options, { subscriptions }, play)
 }
 
 async function play(stage) {
   const { seconds, scenario } = stage.options
-  await stages.startSink(stage)
+  await stages.startSinks(stage)
   await stages.startWorkers(stage)
-  await stages.startWriter(stage, { hot: 0, skew: 0 })
+  await stages.startWriters(stage, { hot: 0, skew: 0 })
   await pause(2_000)
-  await stage.sink.ask('outage', { kind: scenario, on: true })
+  await stage.sinks.ask('outage', { kind: scenario, on: true })
   const from = Date.now()
   stages.say(`${scenario} for ${seconds} s`)
   await pause(seconds * 1_000)
   const spent = await one(stage, SPENT)
   const to = Date.now()
-  await stage.sink.ask('outage', { kind: scenario, on: false })
+  await stage.sinks.ask('outage', { kind: scenario, on: false })
   const caughtUpMs = await caughtUp(stage)
   stages.say(`caught up after ${caughtUpMs} ms`)
-  await stages.stopWriter(stage)
+  await stages.stopWriters(stage)
   const drained = await stages.drain(stage)
   await stages.stopWorkers(stage)
-  await stage.sink.ask('stop')
+  await stage.sinks.ask('stop')
   return conclude(stage, { from: from + settleMs, to }, spent, caughtUpMs, drained)
 }
 
@@ -67,7 +66,7 @@ function caughtUp(stage) {
 
 async function conclude(stage, outageTime, spent, caughtUpMs, drained) {
   const { scenario, seed, seconds, workers } = stage.options
-  const found = await judge(stage, { outages: 1 })
+  const found = await judge(stage, { 'sink-refuse': 1 })
   const after = await one(stage, SPENT)
   const probes = probesOf(found.entries, scenario, outageTime, stage.subscriptions)
   const rows = Math.max(spent.rows, after.rows)

@@ -7,8 +7,8 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import * as stages from '../stage.mjs'
-import { all } from '../subscriptions.mjs'
-import { play, withStage } from './chaos.mjs'
+import { all, catalogue } from '../subscriptions.mjs'
+import { play, settings, withStage } from './chaos.mjs'
 
 export async function pgbouncer(options) {
   const binary = findBinary()
@@ -17,7 +17,7 @@ export async function pgbouncer(options) {
     stages.say(`skipped: ${skipped}`)
     return { scenario: 'pgbouncer', skipped, ok: process.env.HERMOD_REQUIRE_SERVICES !== 'all' }
   }
-  return withStage(options, { subscriptions: all }, (stage) => throughPooler(stage, binary))
+  return withStage(options, { subscriptions: [...all, catalogue], settings }, (stage) => throughPooler(stage, binary))
 }
 
 function findBinary() {
@@ -35,10 +35,9 @@ async function throughPooler(stage, binary) {
     cwd: '/',
   })
   try {
-    stage.pooledUrl = `postgres://postgres@127.0.0.1:${port}/stress`
-    await answering(stage.pooledUrl)
+    await answering(`postgres://postgres@127.0.0.1:${port}/chaos`)
     stages.say(`through PgBouncer on port ${port}`)
-    return { scenario: 'pgbouncer', ...(await play(stage)) }
+    return { scenario: 'pgbouncer', ...(await play(stage, port)) }
   } finally {
     if (pooler.exitCode === null) {
       pooler.kill('SIGKILL')
@@ -60,7 +59,7 @@ function writeSettings(stage, port) {
   writeFileSync(join(folder, 'users.txt'), '"postgres" ""\n', { mode: 0o644 })
   const lines = [
     '[databases]',
-    `stress = host=127.0.0.1 port=${stage.postgres.port} dbname=stress user=postgres`,
+    `chaos = host=127.0.0.1 port=${stage.postgres.port} dbname=chaos user=postgres`,
     '[pgbouncer]',
     `listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =`,
     'pool_mode = transaction\ndefault_pool_size = 30\nmax_client_conn = 500',
