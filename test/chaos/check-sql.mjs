@@ -2,7 +2,7 @@
 // zeros. It knows the tables, and nothing of the code that fills them.
 
 /** The newest cursor of every lane. A subscription with one lane reads all lanes of the log. */
-const cursors = `
+export const cursors = `
   select distinct on (c.subscription, c.lane) c.subscription, c.lane, c.pos, s.lanes
     from outbox.cursor c join outbox.subscription s on s.name = c.subscription
    order by c.subscription, c.lane, c.fence desc, c.pos desc`

@@ -16,6 +16,8 @@ export type Found = {
   readonly unrecorded: number
   /** Dead letters that no destination ever rejected. */
   readonly wronglyDead: number
+  /** Not delivered when the time of the run was over. */
+  readonly unfinished: number
   readonly dead: number
   readonly unknown: number
   readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number }

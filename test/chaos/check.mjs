@@ -7,6 +7,7 @@
 //   recv     accepted, before it was answered: {sub, key, v, pos}
 //   poison   rejected for ever: {sub, key}
 //   row      at the end, of outbox.delivery: {sub, key, state}
+//   open     at the end, above a cursor: {sub, key}
 //   state    at the end, of a destination that is a table: {sub, agg, v}
 //   done     at the end, of chaos.tx: {tx}      version   at the end, of chaos.row: {agg, v}
 
@@ -16,16 +17,26 @@ import { readHistory } from './history.mjs'
 
 const shownMax = 5
 const excused = new Set(['dead', 'unknown', 'discarded'])
+const unfinished = new Set(['pending', 'retrying', 'sending'])
 const recorded = new Set(['delivered', 'unknown', 'discarded'])
 
 /** Counts, and the first violations in words. */
 export function checkHistory(entries) {
   const byKind = groupByKind(entries)
   const of = (kind) => byKind.get(kind) ?? []
-  const found = { lost: [], ghosts: [], orderViolations: [], stale: [], sentTwice: [], unrecorded: [], wronglyDead: [] }
+  const found = {
+    lost: [],
+    ghosts: [],
+    orderViolations: [],
+    stale: [],
+    sentTwice: [],
+    unrecorded: [],
+    wronglyDead: [],
+    unfinished: [],
+  }
   const writes = readWrites(of, found)
   const subs = new Map(of('sub').map((sub) => [sub.name, newSub(sub)]))
-  const judged = { writes, rows: readRows(of('row')), found, latencies: [] }
+  const judged = { writes, rows: readRows(of('row')), open: readOpen(of, writes), found, latencies: [] }
   for (const recv of of('recv')) receive(recv, subs, judged)
   for (const { sub, agg, v } of of('state')) subs.get(sub)?.last.set(agg, { v, pos: 0 })
   for (const sub of subs.values()) conclude(sub, of('version'), judged)
@@ -113,6 +124,21 @@ function readRows(entries) {
   return { state: (sub, key) => rows.get(`${sub}\n${key}`) }
 }
 
+/**
+ * What the run did not finish: its event is open, or waits behind one of its aggregate that is. That
+ * is no loss, but a run that ends so is red all the same.
+ */
+function readOpen(of, writes) {
+  const lowest = new Map()
+  const rows = of('row').filter(({ state }) => unfinished.has(state))
+  for (const { sub, key } of [...of('open'), ...rows]) {
+    const { agg, v } = writes.keys.get(key) ?? {}
+    const at = `${sub}\n${agg}`
+    lowest.set(at, Math.min(lowest.get(at) ?? v, v))
+  }
+  return { waits: (sub, agg, v) => v >= (lowest.get(`${sub}\n${agg}`) ?? Number.POSITIVE_INFINITY) }
+}
+
 function receive(recv, subs, judged) {
   const { writes, found } = judged
   const sub = subs.get(recv.sub)
@@ -182,16 +208,18 @@ function conclude(sub, versions, judged) {
   for (const { agg, v } of versions) endsNewest(sub, agg, v, judged)
 }
 
-function arrived(sub, write, newest, { writes, rows, found }) {
+function arrived(sub, write, newest, { writes, rows, open, found }) {
   const { key, agg, v } = write
   const state = rows.state(sub.name, key)
   if (sub.accepted.has(key)) {
-    if (sub.effects && !recorded.has(state)) {
+    if (sub.effects && !recorded.has(state) && !unfinished.has(state)) {
       found.unrecorded.push({ sub: sub.name, agg, says: `${key} was accepted, its row says ${state}` })
     }
     return
   }
   if (!sub.listens(agg) || excused.has(state)) return
+  if (open.waits(sub.name, agg, v))
+    return void found.unfinished.push({ sub: sub.name, agg, says: `${key} (v ${v}) was not delivered in time` })
   if (sub.latest && superseded(sub, write, newest.get(agg) ?? v, { writes, rows })) return
   found.lost.push({ sub: sub.name, agg, says: `${key} (v ${v}) was never accepted` })
 }
@@ -216,8 +244,8 @@ function superseded(sub, { agg, v }, newest, { writes, rows }) {
 }
 
 /** Whoever keeps a state ends with the newest one that was not given up. */
-function endsNewest(sub, agg, newest, { writes, rows, found }) {
-  if (!sub.listens(agg)) return
+function endsNewest(sub, agg, newest, { writes, rows, open, found }) {
+  if (!sub.listens(agg) || open.waits(sub.name, agg, newest)) return
   const last = sub.last.get(agg)?.v ?? 0
   for (let v = newest; v > last; v--) {
     const key = byVersion(writes).get(`${agg}\n${v}`)?.key
@@ -269,8 +297,8 @@ export function duplicatesBound({ interruptions, loops, batchCount }) {
 }
 
 export function violationsOf(found, bound) {
-  const { lost, ghosts, orderViolations, stale, sentTwice, unrecorded, wronglyDead, duplicates } = found
-  const wrong = lost + ghosts + orderViolations + stale + sentTwice + unrecorded + wronglyDead
+  const { lost, ghosts, orderViolations, stale, sentTwice, unrecorded, wronglyDead, unfinished, duplicates } = found
+  const wrong = lost + ghosts + orderViolations + stale + sentTwice + unrecorded + wronglyDead + unfinished
   return wrong + Math.max(0, duplicates - bound)
 }
 

@@ -62,6 +62,7 @@ const none = {
   sentTwice: 0,
   unrecorded: 0,
   wronglyDead: 0,
+  unfinished: 0,
   duplicates: 0,
 }
 const counts = (found: ReturnType<typeof checkHistory>) =>
@@ -235,10 +236,8 @@ describe('violations', () => {
   })
 
   it('ledger: an effect without a row, or with one that does not say so', () => {
-    for (const state of ['pending', 'retrying', 'dead']) {
-      const row = { k: 'row', sub: 'mail', key: 't2-0', state }
-      expect(counts(judged('mail', 3, [1, 2, 3], [row]))).toMatchObject({ unrecorded: 1 })
-    }
+    const row = { k: 'row', sub: 'mail', key: 't2-0', state: 'dead' }
+    expect(counts(judged('mail', 3, [1, 2, 3], [row, poison('mail', 2)]))).toEqual({ ...none, unrecorded: 1 })
     const found = checkHistory([...subs.slice(4, 5), ...written(1), ...recv('mail', 1), version(1)])
     expect(counts(found)).toEqual({ ...none, unrecorded: 1 })
   })
@@ -251,6 +250,16 @@ describe('violations', () => {
   it('dead, although no destination rejected it', () => {
     const dead = { k: 'row', sub: 'webhook', key: 't3-0', state: 'dead' }
     expect(counts(judged('webhook', 3, [1, 2], [dead]))).toEqual({ ...none, wronglyDead: 1 })
+  })
+
+  it('unfinished: above the cursor, retrying, or behind such an event', () => {
+    const above = { k: 'open', sub: 'webhook', key: 't3-0' }
+    expect(counts(judged('webhook', 3, [1, 2], [above]))).toEqual({ ...none, unfinished: 1 })
+    const retrying = { k: 'row', sub: 'webhook', key: 't2-0', state: 'retrying' }
+    const found = judged('webhook', 3, [1], [retrying])
+    expect(counts(found)).toEqual({ ...none, unfinished: 2 })
+    expect(violationsOf(found, 0)).toBe(2)
+    expect(counts(judged('webhook', 4, [1, 2, 4], [above]))).toMatchObject({ orderViolations: 1 })
   })
 
   it('duplicates beyond the bound', () => {

@@ -2,7 +2,7 @@
 
 import { catalogueState } from './catalogue.mjs'
 import { checkHistory, duplicatesBound, violationsOf } from './check.mjs'
-import { checkDatabase } from './check-sql.mjs'
+import { checkDatabase, cursors } from './check-sql.mjs'
 import { readHistory } from './history.mjs'
 import { concurrency } from './options.mjs'
 import { reachedBy } from './reached.mjs'
@@ -12,6 +12,8 @@ import { loopsOf } from './subscriptions.mjs'
 const exports = {
   row: `select d.subscription as sub, e.payload->>'key' as key, d.state from outbox.delivery d
           join outbox.event e on e.id = d.event_id`,
+  open: `select c.subscription as sub, e.payload->>'key' as key from (${cursors}) c
+          join outbox.log l on (c.lanes = 1 or l.lane = c.lane) and l.pos > c.pos join outbox.event e on e.id = l.event_id`,
   done: 'select tx from chaos.tx',
   version: 'select id as agg, version::int as v from chaos.row where version > 0',
 }

@@ -49,6 +49,7 @@ export function readOptions(args) {
     seed: given.seed === undefined ? randomSeed() : number(given, 'seed', 0, 2 ** 31),
     seeds: given.seeds === undefined ? undefined : number(given, 'seeds', 1, 10_000),
     faults: faulty ? wantedFaults(given) : [],
+    eachOnce: given.faults !== undefined,
     rate: given.rate === undefined ? rates[scenario] : number(given, 'rate', 1, 100_000),
     workers: number(given, 'workers', 1, 32),
     writers: number(given, 'writers', 1, 16),

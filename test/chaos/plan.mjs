@@ -47,15 +47,15 @@ const killModes = ['accept', 'accept', 'late', 'later', 'drop']
 
 export const faultNames = [...Object.keys(timed), ...lasting]
 
-/** In the order of time. `atMs` counts from the start of the writers. */
-export function planFaults({ seed, seconds, faults, workers, writers }) {
+/** In the order of time. `atMs` counts from the start of the writers. `eachOnce`: all kinds are there. */
+export function planFaults({ seed, seconds, faults, workers, writers, eachOnce = false }) {
   const plan = []
   for (const name of faults.filter((name) => Object.hasOwn(timed, name))) {
     // A stream of its own: leaving one kind out does not change the others.
     const random = seeded(seed ^ hash(name))
     const { perMinute, least = 0, ms, draw = () => ({}) } = timed[name]
     const share = (perMinute * seconds) / 60
-    const count = Math.max(least, Math.floor(share) + (random() < share % 1 ? 1 : 0))
+    const count = Math.max(eachOnce ? 1 : least, Math.floor(share) + (random() < share % 1 ? 1 : 0))
     for (let n = 0; n < count; n++) {
       const lengthMs = ms === undefined ? 0 : between(random, ms[0], ms[1])
       const lastMs = Math.max(1_500, seconds * 1_000 - lengthMs - 1_500)

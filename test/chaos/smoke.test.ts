@@ -38,6 +38,7 @@ describe('chaos', () => {
         sentTwice: 0,
         unrecorded: 0,
         wronglyDead: 0,
+        unfinished: 0,
         open: 0,
         ok: true,
       })

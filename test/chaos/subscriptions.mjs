@@ -16,7 +16,7 @@ export const all = [
   { name: 'index', keepsOrder: false, versions: true, coalesce: 'latest', ...every },
   { name: 'broker', keepsOrder: false, order: 'none', aggregates: ['row'], ...every },
   { name: 'partner', keepsOrder: true, lanes: 1, ...every },
-  { name: 'mail', effects: true, aggregates: ['tile'], batch: { count: 5 } },
+  { name: 'mail', effects: true, order: 'none', aggregates: ['tile'], batch: { count: 5 } },
   { name: 'tasks', tasks: true, keepsOrder: true, coalesce: 'latest', ...every },
   { name: 'queue', tasks: true, keepsOrder: true, aggregates: ['tile'], ...every },
 ]
