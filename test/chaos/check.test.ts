@@ -260,6 +260,8 @@ describe('violations', () => {
     expect(counts(found)).toEqual({ ...none, unfinished: 2 })
     expect(violationsOf(found, 0)).toBe(2)
     expect(counts(judged('webhook', 4, [1, 2, 4], [above]))).toMatchObject({ orderViolations: 1 })
+    const newest = { k: 'open', sub: 'search', key: 't3-0' }
+    expect(counts(judged('search', 3, [1], [newest]))).toEqual({ ...none, unfinished: 2 })
   })
 
   it('duplicates beyond the bound', () => {

@@ -11,8 +11,8 @@ import { say } from './stage.mjs'
 
 const network =
   (side, kind) =>
-  async (stage, { who, ms, delayMs }) => {
-    const name = who === undefined ? `/${side}` : `${who}/${side}`
+  async (stage, { who = 'workers', ms, delayMs }) => {
+    const name = `${who}/${side}`
     const { met } = await stage.proxy.ask('fault', { name, kind, ms, delayMs })
     return { happened: kind === 'refuse' || met > 0, met }
   }

@@ -13,7 +13,9 @@ const exports = {
   row: `select d.subscription as sub, e.payload->>'key' as key, d.state from outbox.delivery d
           join outbox.event e on e.id = d.event_id`,
   open: `select c.subscription as sub, e.payload->>'key' as key from (${cursors}) c
-          join outbox.log l on (c.lanes = 1 or l.lane = c.lane) and l.pos > c.pos join outbox.event e on e.id = l.event_id`,
+          join outbox.log l on (c.lanes = 1 or l.lane = c.lane) and l.pos > c.pos join outbox.event e on e.id = l.event_id
+         union all select s.name, e.payload->>'key' from outbox.subscription s, outbox.event e
+          where not exists (select from outbox.log l where l.event_id = e.id)`,
   done: 'select tx from chaos.tx',
   version: 'select id as agg, version::int as v from chaos.row where version > 0',
 }
@@ -65,7 +67,8 @@ function boundOf(stage, faults, entries) {
   const lines = (kind) => entries.filter(({ k }) => k === kind)
   const { workers } = stage.options
   const lost = lines('lost-answer').length + lines('cutcall').length + lines('pause').length
-  const interruptions = count(ofOne) + count(ofOneSink) + count(ofAll) * workers + lost
+  const ofWorkers = lines('fault').filter(({ happened, who }) => happened && who === 'workers').length
+  const interruptions = count(ofOne) + count(ofOneSink) + (count(ofAll) + ofWorkers) * workers + lost
   const batchCount = Math.max(...stage.subscriptions.map(({ batch }) => batch.count))
   const loops = loopsOf(stage.subscriptions, concurrency)
   const replayed = lines('replay').reduce((total, { from, head }) => total + (head - from + 1), 0)

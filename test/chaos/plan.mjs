@@ -12,7 +12,7 @@ const timed = {
   'db-crash': { perMinute: 2, least: 1 },
   'backend-cut': { perMinute: 16, least: 2, draw: (random) => ({ doing: pick(random, backends) }) },
   'db-mute': { perMinute: 2, ms: [3_500, 5_500], draw: aWorker },
-  'db-hole': { perMinute: 1, ms: [6_000, 8_000], draw: aWorker },
+  'db-hole': { perMinute: 1, ms: [6_000, 8_000], draw: oneOrAll },
   'db-slow': {
     perMinute: 2,
     ms: [1_500, 4_000],
@@ -75,8 +75,14 @@ function aWorker(random, { workers }) {
   return { who: `worker-${between(random, 1, workers)}` }
 }
 
+/** The path of one worker, or the database's host: all of them at once. */
+function oneOrAll(random, who) {
+  return random() < 0.5 ? { who: 'workers' } : aWorker(random, who)
+}
+
+/** Not the first of several: it holds the transaction that stays open. */
 function aWriter(random, { writers }) {
-  return { who: `writer-${between(random, 1, writers)}` }
+  return { who: `writer-${between(random, Math.min(2, writers), writers)}` }
 }
 
 /** A worker, or all writers: COMMITs without an answer. */

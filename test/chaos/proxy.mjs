@@ -24,15 +24,29 @@ async function open({ wanted }) {
 }
 
 async function listen(link) {
-  link.server = createServer((client) => join(link, client))
-  link.server.listen(link.port, '127.0.0.1')
-  await once(link.server, 'listening')
-  link.port = link.server.address().port
+  for (let attempt = 1; ; attempt++) {
+    link.server = createServer((client) => join(link, client))
+    try {
+      link.server.listen(link.port, '127.0.0.1')
+      await once(link.server, 'listening')
+      link.port = link.server.address().port
+      return
+    } catch (error) {
+      // While nobody listened, somebody's outgoing connection may have got the port.
+      if (attempt === 100) throw error
+      await pause(50)
+    }
+  }
+}
+
+/** `workers/db` and `workers/sink` are those of all workers. */
+function meant(link, name) {
+  return link === name || link.replace(/^worker-\d+/, 'workers') === name
 }
 
 /** Answers when the fault is over: how many connections it met. */
 async function fault({ name, kind, ms = 0, delayMs = 0 }) {
-  const found = [...links.values()].filter((link) => link.name.endsWith(name))
+  const found = [...links.values()].filter((link) => meant(link.name, name))
   for (let look = 0; look < 400 && kind !== 'refuse' && found.every(({ pairs }) => pairs.size === 0); look++)
     await pause(20)
   const met = found.reduce((sum, { pairs }) => sum + pairs.size, 0)
@@ -73,11 +87,13 @@ const faults = {
     await pause(ms)
     link.slices = false
   },
+  /** Two of them may overlap: the last to end listens again. */
   async refuse(link, ms) {
+    link.refusing = (link.refusing ?? 0) + 1
     link.server.close()
     for (const pair of link.pairs) cut(pair)
     await pause(ms)
-    await listen(link)
+    if (--link.refusing === 0) await listen(link)
   },
 }
 

@@ -138,6 +138,7 @@ export async function startSinks(stage) {
     for (const hear of stage.sinkHears) hear(said)
   })
   stage.sinkPort = stage.sinks.ready.port
+  mustLive(stage, stage.sinks, 'the sinks')
 }
 
 /** A link of its own for each worker and side, one for all writers. */
@@ -150,6 +151,14 @@ export async function startNetwork(stage, databasePort = stage.postgres.port) {
   ])
   const { ports } = await stage.proxy.ask('open', { wanted: [...wanted, { name: 'writers/db', to: databasePort }] })
   stage.ports = ports
+  mustLive(stage, stage.proxy, 'the proxy')
+}
+
+/** Without it the harness itself is broken, and says nothing about the engine. */
+function mustLive(stage, { exited }, name) {
+  exited.then(({ code, signal }) => {
+    if (!stage.closed && !stage.stopping) stage.failed ??= new Error(`${name} ended (${signal ?? code})`)
+  })
 }
 
 export const workerName = (index) => `worker-${index + 1}`

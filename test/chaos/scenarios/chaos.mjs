@@ -51,11 +51,13 @@ export async function play(stage, databasePort) {
 }
 
 async function end(stage, counts, samples) {
+  if (stage.failed !== undefined) throw stage.failed
   await stage.sinks.ask('quiet')
   await stages.stopWriters(stage)
   const drained = await stages.drain(stage)
   samples.stop()
   await stages.stopWorkers(stage)
+  stage.stopping = true
   await stage.sinks.ask('stop')
   const found = await judge(stage, counts.happened, samples)
   return conclude(stage, counts, drained, found)

@@ -34,6 +34,7 @@ async function play(stage) {
   await stages.stopWriters(stage)
   const drained = await stages.drain(stage)
   await stages.stopWorkers(stage)
+  stage.stopping = true
   await stage.sinks.ask('stop')
   const found = await judge(stage)
   const latencyMs = othersLatency(found.entries)

@@ -42,6 +42,7 @@ async function play(stage) {
   await stages.stopWriters(stage)
   const drained = await stages.drain(stage)
   await stages.stopWorkers(stage)
+  stage.stopping = true
   await stage.sinks.ask('stop')
   return conclude(stage, { from: from + settleMs, to }, spent, caughtUpMs, drained)
 }
