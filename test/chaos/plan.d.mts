@@ -6,6 +6,7 @@ export type Fault = {
   readonly ms: number
   readonly who?: string
   readonly mode?: string
+  readonly sub?: string
 }
 
 export const faultNames: readonly string[]

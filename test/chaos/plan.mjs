@@ -44,6 +44,8 @@ const lasting = ['sink-trouble', 'poison', 'late-tasks', 'clock', 'odd-transacti
 const backends = ['step', 'step', 'claim', 'settle', 'listen', 'any']
 /** When the write of a killed worker lands: at once, with its end, after the take-over, or never. */
 const killModes = ['accept', 'accept', 'late', 'later', 'drop']
+/** Whose call is held: anybody's, or one whose crash is a case of its own. */
+const killedCalls = ['any', 'any', 'mail', 'tasks']
 
 export const faultNames = [...Object.keys(timed), ...lasting]
 
@@ -91,5 +93,6 @@ function aClient(random, who) {
 }
 
 function kill(random, who) {
-  return { ...aWorker(random, who), mode: pick(random, killModes), laterMs: between(random, 3_100, 3_600) }
+  const sub = pick(random, killedCalls)
+  return { ...aWorker(random, who), mode: pick(random, killModes), laterMs: between(random, 3_100, 3_600), sub }
 }

@@ -42,8 +42,8 @@ async function listen() {
 }
 
 /** The next call of this worker is held until the worker is gone. */
-function arm({ worker, mode, laterMs }) {
-  armed.set(worker, { mode, laterMs })
+function arm({ worker, mode, laterMs, sub }) {
+  armed.set(worker, { mode, laterMs, sub })
 }
 
 function disarm({ worker }) {
@@ -93,8 +93,10 @@ async function handle(request, response) {
   if (what === 'poll') return answer(response, tasks.poll(call))
   await latency()
   const hold = armed.get(call.worker)
-  armed.delete(call.worker)
-  if (hold !== undefined) return holdCall(call, hold)
+  if (hold !== undefined && (hold.sub === 'any' || hold.sub === name)) {
+    armed.delete(call.worker)
+    return holdCall(call, hold)
+  }
   if (random() < trouble) return troubles[pick(random, mixed)](call)
   if (!response.destroyed) answer(response, take(call))
 }

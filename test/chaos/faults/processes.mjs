@@ -4,7 +4,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { commitPrepared, startWorker, startWriter } from '../stage.mjs'
 
-const callWaitMs = 1_500
+const callWaitMs = 2_500
 const turnWaitMs = 10_000
 
 const indexOf = (who) => Number(who.split('-')[1]) - 1
@@ -32,10 +32,10 @@ async function withProcess(stage, who, work) {
  * The sink holds a call of the worker and says so, the worker dies, and the sink confirms that the
  * caller vanished without an answer. A worker without a call in time is killed all the same.
  */
-export function killWorker(stage, { who, mode, laterMs }) {
+export function killWorker(stage, { who, mode, laterMs, sub }) {
   return withProcess(stage, who, async (index) => {
     const held = hears(stage, (said) => said.held === who, callWaitMs)
-    await stage.sinks.ask('arm', { worker: who, mode, laterMs })
+    await stage.sinks.ask('arm', { worker: who, mode, laterMs, sub })
     const inFlight = (await held) !== undefined
     if (!inFlight) await stage.sinks.ask('disarm', { worker: who })
     const cut = hears(stage, (said) => said.cut === who, 3_000)
