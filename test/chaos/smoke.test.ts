@@ -21,8 +21,9 @@ const { smoke } = JSON.parse(readFileSync(new URL('seeds.json', import.meta.url)
 
 async function chaos({ seed, seconds, rate, faults }: Seed) {
   const args = ['--seed', seed, '--seconds', seconds, '--rate', rate, '--faults', faults, '--json'].map(String)
-  const { stdout, stderr } = await run(process.execPath, [program, ...args]).catch((error) => error)
-  return { result: JSON.parse(stdout.trim().split('\n').at(-1) || '{}'), stderr }
+  const { code = 0, stdout, stderr } = await run(process.execPath, [program, ...args]).catch((error) => error)
+  const result = JSON.parse(stdout.trim().split('\n').at(-1) || '{}')
+  return { result, stderr: `exit ${code}\n${stderr}` }
 }
 
 describe('chaos', () => {

@@ -220,6 +220,8 @@ export async function startWriter(stage, index, workload = stage.workload) {
 
 export async function startWriters(stage, workload = {}) {
   stage.workload = workload
+  // Where starting took long, the end has its time all the same.
+  stage.limitMs = Math.max(stage.limitMs, performance.now() + (stage.options.seconds + 35) * 1_000)
   await Promise.all(Array.from({ length: stage.options.writers }, (_, index) => startWriter(stage, index)))
 }
 

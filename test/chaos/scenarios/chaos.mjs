@@ -75,7 +75,7 @@ function sample(stage) {
       .catch(() => ({ rows: [{ n: 0 }] }))
     samples.blocked += rows.rows[0].n
     looking = false
-  }, 700)
+  }, 700).unref()
   return samples
 }
 
