@@ -1,5 +1,5 @@
-// Markers: when a fault is over, the harness changes one row for each of many lanes. How long every
-// subscription takes to accept them is the recovery.
+// Changes that the harness makes itself. Markers: when a fault is over, one row for each of many lanes;
+// how long every subscription takes to accept them is the recovery.
 
 import { withClient } from './stage.mjs'
 import { markerAggregates } from './workload.mjs'
@@ -11,20 +11,26 @@ const EMIT = `select outbox.emit('thing.changed', split_part($2, '/', 1), split_
 
 /** `after`: the kind of fault that is over. */
 export async function mark(stage, after) {
-  stage.marks = (stage.marks ?? 0) + 1
-  const tx = `mark-${stage.marks}`
   const endedAt = Date.now()
-  for (let attempt = 1; attempt <= 20; attempt++) {
-    if (await tried(stage, `${tx}.${attempt}`, after, endedAt)) return
-    await new Promise((resolve) => setTimeout(resolve, 200))
-  }
+  const tx = await change(stage, 'mark', markerAggregates())
+  if (tx !== undefined) stage.history.write({ k: 'marker', tx, after, endedAt })
 }
 
-async function tried(stage, tx, after, endedAt) {
+/** Changes these rows once, as a writer does. The name of the transaction, or nothing where it cannot be done. */
+export async function change(stage, name, ids) {
+  stage.changes = (stage.changes ?? 0) + 1
+  for (let attempt = 1; attempt <= 20; attempt++) {
+    const tx = `${name}-${stage.changes}.${attempt}`
+    if (await tried(stage, tx, ids)) return tx
+    await new Promise((resolve) => setTimeout(resolve, 200))
+  }
+  return undefined
+}
+
+async function tried(stage, tx, ids) {
   let sent = false
   try {
     await withClient(stage.url, async (client) => {
-      const ids = markerAggregates()
       await client.query('begin')
       const { rows } = await client.query(CHANGE, [ids, ids.map(() => 1), tx, ids.length])
       const ev = rows.map(({ id, version }, index) => [`${tx}-${index}`, id, version])
@@ -34,7 +40,6 @@ async function tried(stage, tx, after, endedAt) {
       await client.query('commit')
     })
     stage.history.write({ k: 'ack', tx })
-    stage.history.write({ k: 'marker', tx, after, endedAt })
     return true
   } catch {
     if (sent) stage.history.write({ k: 'cut', tx })

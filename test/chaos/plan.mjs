@@ -94,5 +94,5 @@ function aClient(random, who) {
 
 function kill(random, who) {
   const sub = pick(random, killedCalls)
-  return { ...aWorker(random, who), mode: pick(random, killModes), laterMs: between(random, 3_100, 3_600), sub }
+  return { ...aWorker(random, who), mode: pick(random, killModes), sub }
 }

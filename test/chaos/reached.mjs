@@ -56,6 +56,7 @@ export async function reachedBy(client, entries, samples) {
     followerBlocked: samples.blocked,
     newerReplacesRetrying: replaced((await client.query(RETRYING)).rows, entries),
     unknownMail: entries.filter(({ k, sub, state }) => k === 'row' && sub === 'mail' && state === 'unknown').length,
+    oldWriteLast: some('old-write-last').length,
     taskResumed: resumed.length,
     coalescedTaskCrash: resumed.filter(({ sub }) => coalesced.has(sub)).length,
     twoRetryingRows: (await one(TWO_RETRYING)).n,

@@ -11,12 +11,15 @@ import { between, pick, seeded } from './random.mjs'
 import { Tasks } from './tasks.mjs'
 
 const holdMs = 5_000
-const { config, tell } = child({ arm, disarm, outage, quiet, stop })
+const landMaxMs = 12_000
+const { config, tell } = child({ arm, disarm, land, outage, quiet, stop })
 const history = openHistory(config.folder, 'sinks')
 const random = seeded(config.seed)
 const subs = new Map(config.subscriptions.map((sub) => [sub.name, sub]))
 const tasks = new Tasks({ history, random, accept, note, late: config.lateTasks })
 const armed = new Map()
+const waiting = new Map()
+const landings = new Map()
 let { trouble, poison } = config
 let server = serve()
 let port = 0
@@ -42,8 +45,8 @@ async function listen() {
 }
 
 /** The next call of this worker is held until the worker is gone. */
-function arm({ worker, mode, laterMs, sub }) {
-  armed.set(worker, { mode, laterMs, sub })
+function arm({ worker, mode, sub }) {
+  armed.set(worker, { mode, sub })
 }
 
 function disarm({ worker }) {
@@ -135,6 +138,29 @@ function take(call, failing = -1) {
   return outcomes
 }
 
+/** The last of a call are seldom the busiest; sorted, as everybody locks them. */
+function rarest({ body }) {
+  return [...new Set(body.map(({ aggregate }) => aggregate))].slice(-3).sort()
+}
+
+/** The old write lands when the conductor lets it, or just after something newer came: true. */
+async function beatenBy(call) {
+  const newer = newerThan(call)
+  const landing = new Promise((resolve) => landings.set(call.worker, () => resolve(false)))
+  return Promise.race([newer, landing, pause(landMaxMs, false)])
+}
+
+function land({ worker }) {
+  landings.get(worker)?.()
+}
+
+/** Resolves when this destination has accepted something newer than what the call holds. */
+function newerThan({ sub, body }) {
+  return new Promise((resolve) => {
+    for (const { aggregate, payload } of body) waiting.set(`${sub.name}\n${aggregate}`, { v: payload.v, resolve })
+  })
+}
+
 function note({ sub }, k, events) {
   history.writeAll(events.map(({ payload: { key } }) => ({ k, sub: sub.name, key })))
 }
@@ -143,6 +169,10 @@ function note({ sub }, k, events) {
 function accept({ sub, id, by }, events, more = {}) {
   const entry = ({ pos, payload: { key, v } }) => ({ k: 'recv', sub: sub.name, key, v, pos, call: id, by, ...more })
   history.writeAll(events.map(entry))
+  for (const { aggregate, payload } of events) {
+    const old = waiting.get(`${sub.name}\n${aggregate}`)
+    if (old !== undefined && payload.v > old.v) old.resolve(true)
+  }
 }
 
 /**
@@ -213,16 +243,17 @@ function lostAnswer(call, name) {
  * accept: written, not answered. late: written when the caller is gone, as by a server that goes on
  * working. later: written when another worker has taken over. drop: never written.
  */
-async function holdCall(call, { mode, laterMs }) {
+async function holdCall(call, { mode }) {
   const { response, worker, id } = call
   const words = mode === 'accept' ? take(call) : undefined
   const gone = once(response, 'close').then(() => 'gone')
-  tell({ held: worker, call: id, mode })
+  tell({ held: worker, call: id, mode, sub: call.sub.name, aggregates: rarest(call) })
   const end = await Promise.race([gone, pause(holdMs, 'waited', { ref: false })])
   if (end === 'waited') return answer(response, words ?? take(call))
   history.write({ k: 'cutcall', who: worker, sub: call.sub.name, call: id, mode })
   tell({ cut: worker, call: id })
-  if (mode === 'later') await pause(laterMs)
+  const beaten = mode === 'later' && (await beatenBy(call))
+  if (beaten) history.write({ k: 'some', name: 'old-write-last', sub: call.sub.name, call: id })
   if (mode === 'late' || mode === 'later') take(call)
 }
 

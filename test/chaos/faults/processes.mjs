@@ -2,10 +2,17 @@
 // Only processes that the harness started are signalled, by their own pid.
 
 import { setTimeout as pause } from 'node:timers/promises'
-import { commitPrepared, startWorker, startWriter } from '../stage.mjs'
+import { change } from '../markers.mjs'
+import { callMs } from '../options.mjs'
+import { commitPrepared, startWorker, startWriter, withClient } from '../stage.mjs'
 
 const callWaitMs = 2_500
 const turnWaitMs = 10_000
+const landBeforeMs = 600
+
+const TAKEN = `select min(at) as at from chaos.lane_audit
+  where subscription = $1 and at > $2 and owner is not null and by like 'worker-%' and by <> $3
+    and (lane, fence - 1) in (select lane, fence from chaos.lane_audit where subscription = $1 and by = $3)`
 
 const indexOf = (who) => Number(who.split('-')[1]) - 1
 
@@ -32,17 +39,44 @@ async function withProcess(stage, who, work) {
  * The sink holds a call of the worker and says so, the worker dies, and the sink confirms that the
  * caller vanished without an answer. A worker without a call in time is killed all the same.
  */
-export function killWorker(stage, { who, mode, laterMs, sub }) {
+export function killWorker(stage, { who, mode, sub }) {
   return withProcess(stage, who, async (index) => {
     const held = hears(stage, (said) => said.held === who, callWaitMs)
-    await stage.sinks.ask('arm', { worker: who, mode, laterMs, sub })
-    const inFlight = (await held) !== undefined
+    await stage.sinks.ask('arm', { worker: who, mode, sub })
+    const call = await held
+    const inFlight = call !== undefined
     if (!inFlight) await stage.sinks.ask('disarm', { worker: who })
     const cut = hears(stage, (said) => said.cut === who, 3_000)
+    const { fullName } = stage.workers[index]
     await stage.workers[index].kill()
     const confirmed = inFlight && (await cut) !== undefined
-    await startWorker(stage, index)
+    const landed = confirmed && mode === 'later' ? landLater(stage, fullName, call) : undefined
+    await Promise.all([startWorker(stage, index), landed])
     return { happened: true, inFlight: confirmed }
+  })
+}
+
+/**
+ * What its write holds gets old meanwhile. It lands after something newer, and at the latest before the
+ * new owner's call deadline after its take-over is over: later nobody promises anything.
+ */
+async function landLater(stage, fullName, { held, sub, aggregates }) {
+  const killedAt = new Date()
+  await change(stage, 'newer', aggregates)
+  const takenAt = await takeOver(stage, fullName, sub, killedAt)
+  await pause(Math.max(0, takenAt + callMs - landBeforeMs - Date.now()))
+  await stage.sinks.ask('land', { worker: held })
+}
+
+/** When somebody else first took a lane of this subscription from the dead. */
+async function takeOver(stage, fullName, sub, killedAt) {
+  return withClient(stage.url, async (client) => {
+    for (let look = 0; look < 200; look++) {
+      const { rows } = await client.query(TAKEN, [sub, killedAt, fullName])
+      if (rows[0].at !== null) return rows[0].at.getTime()
+      await pause(50)
+    }
+    return Date.now()
   })
 }
 
