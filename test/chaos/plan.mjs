@@ -46,6 +46,8 @@ const backends = ['step', 'step', 'claim', 'settle', 'listen', 'any']
 const killModes = ['accept', 'accept', 'late', 'later', 'drop']
 /** Whose call is held: anybody's, or one whose crash is a case of its own. */
 const killedCalls = ['any', 'any', 'mail', 'tasks']
+/** Where the last write wins, an old one that lands last stays. */
+const lastWriters = ['search', 'webhook', 'partner', 'tasks']
 
 export const faultNames = [...Object.keys(timed), ...lasting]
 
@@ -93,6 +95,6 @@ function aClient(random, who) {
 }
 
 function kill(random, who) {
-  const sub = pick(random, killedCalls)
-  return { ...aWorker(random, who), mode: pick(random, killModes), sub }
+  const mode = pick(random, killModes)
+  return { ...aWorker(random, who), mode, sub: pick(random, mode === 'later' ? lastWriters : killedCalls) }
 }

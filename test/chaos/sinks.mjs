@@ -44,13 +44,13 @@ async function listen() {
   port = server.address().port
 }
 
-/** The next call of this worker is held until the worker is gone. */
-function arm({ worker, mode, sub }) {
-  armed.set(worker, { mode, sub })
+/** The next call of this worker, or with this aggregate, is held until its worker is gone. */
+function arm({ target, mode, sub }) {
+  armed.set(target, { target, mode, sub })
 }
 
-function disarm({ worker }) {
-  armed.delete(worker)
+function disarm({ target }) {
+  armed.delete(target)
 }
 
 /** `refused`: nobody listens. `hang`, `503`, `throttled`: every call meets it. */
@@ -95,9 +95,9 @@ async function handle(request, response) {
   if (down !== undefined) return meetOutage(call)
   if (what === 'poll') return answer(response, tasks.poll(call))
   await latency()
-  const hold = armed.get(call.worker)
+  const hold = armed.get(call.worker) ?? call.body.map(({ aggregate }) => armed.get(aggregate)).find(Boolean)
   if (hold !== undefined && (hold.sub === 'any' || hold.sub === name)) {
-    armed.delete(call.worker)
+    armed.delete(hold.target)
     return holdCall(call, hold)
   }
   if (random() < trouble) return troubles[pick(random, mixed)](call)
@@ -138,14 +138,9 @@ function take(call, failing = -1) {
   return outcomes
 }
 
-/** The last of a call are seldom the busiest; sorted, as everybody locks them. */
-function rarest({ body }) {
-  return [...new Set(body.map(({ aggregate }) => aggregate))].slice(-3).sort()
-}
-
 /** The old write lands when the conductor lets it, or just after something newer came: true. */
-async function beatenBy(call) {
-  const newer = newerThan(call)
+async function beatenBy(call, target) {
+  const newer = newerThan(call, target)
   const landing = new Promise((resolve) => landings.set(call.worker, () => resolve(false)))
   return Promise.race([newer, landing, pause(landMaxMs, false)])
 }
@@ -154,11 +149,10 @@ function land({ worker }) {
   landings.get(worker)?.()
 }
 
-/** Resolves when this destination has accepted something newer than what the call holds. */
-function newerThan({ sub, body }) {
-  return new Promise((resolve) => {
-    for (const { aggregate, payload } of body) waiting.set(`${sub.name}\n${aggregate}`, { v: payload.v, resolve })
-  })
+/** Resolves when this destination has accepted something newer of this aggregate than the call holds. */
+function newerThan({ sub, body }, target) {
+  const { payload } = body.findLast(({ aggregate }) => aggregate === target)
+  return new Promise((resolve) => waiting.set(`${sub.name}\n${target}`, { v: payload.v, resolve }))
 }
 
 function note({ sub }, k, events) {
@@ -243,16 +237,16 @@ function lostAnswer(call, name) {
  * accept: written, not answered. late: written when the caller is gone, as by a server that goes on
  * working. later: written when another worker has taken over. drop: never written.
  */
-async function holdCall(call, { mode }) {
+async function holdCall(call, { mode, target }) {
   const { response, worker, id } = call
   const words = mode === 'accept' ? take(call) : undefined
   const gone = once(response, 'close').then(() => 'gone')
-  tell({ held: worker, call: id, mode, sub: call.sub.name, aggregates: rarest(call) })
+  tell({ held: worker, target, call: id })
   const end = await Promise.race([gone, pause(holdMs, 'waited', { ref: false })])
   if (end === 'waited') return answer(response, words ?? take(call))
   history.write({ k: 'cutcall', who: worker, sub: call.sub.name, call: id, mode })
   tell({ cut: worker, call: id })
-  const beaten = mode === 'later' && (await beatenBy(call))
+  const beaten = mode === 'later' && (await beatenBy(call, target))
   if (beaten) history.write({ k: 'some', name: 'old-write-last', sub: call.sub.name, call: id })
   if (mode === 'late' || mode === 'later') take(call)
 }

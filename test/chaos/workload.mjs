@@ -8,7 +8,12 @@ export const aggregateCount = 500
 /** The first four fifths are rows, the rest tiles: filters by aggregate type have work. */
 export function aggregates() {
   const numbered = Array.from({ length: aggregateCount }, (_, index) => nameOf(index))
-  return ['row/hot', 'row/open', ...markerAggregates(), ...numbered]
+  return ['row/hot', 'row/open', ...markerAggregates(), ...lateAggregates(), ...numbered]
+}
+
+/** Rows of the harness that only the fault `later` changes: what it says last stays said. */
+export function lateAggregates() {
+  return Array.from({ length: 24 }, (_, index) => `row/l${String(index).padStart(2, '0')}`)
 }
 
 /** Rows of the harness: enough that most lanes have one. */

@@ -5,10 +5,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { change } from '../markers.mjs'
 import { callMs } from '../options.mjs'
 import { commitPrepared, startWorker, startWriter, withClient } from '../stage.mjs'
+import { lateAggregates } from '../workload.mjs'
 
 const callWaitMs = 2_500
 const turnWaitMs = 10_000
 const landBeforeMs = 600
+const oldWriteWaitMs = 8_000
 
 const TAKEN = `select min(at) as at from chaos.lane_audit
   where subscription = $1 and at > $2 and owner is not null and by like 'worker-%' and by <> $3
@@ -40,32 +42,55 @@ async function withProcess(stage, who, work) {
  * caller vanished without an answer. A worker without a call in time is killed all the same.
  */
 export function killWorker(stage, { who, mode, sub }) {
+  if (mode === 'later') return withProcess(stage, who, () => killWithOldWrite(stage, sub))
   return withProcess(stage, who, async (index) => {
-    const held = hears(stage, (said) => said.held === who, callWaitMs)
-    await stage.sinks.ask('arm', { worker: who, mode, sub })
-    const call = await held
-    const inFlight = call !== undefined
-    if (!inFlight) await stage.sinks.ask('disarm', { worker: who })
-    const cut = hears(stage, (said) => said.cut === who, 3_000)
-    const { fullName } = stage.workers[index]
-    await stage.workers[index].kill()
-    const confirmed = inFlight && (await cut) !== undefined
-    const landed = confirmed && mode === 'later' ? landLater(stage, fullName, call) : undefined
-    await Promise.all([startWorker(stage, index), landed])
-    return { happened: true, inFlight: confirmed }
+    const held = hears(stage, (said) => said.target === who, callWaitMs)
+    await stage.sinks.ask('arm', { target: who, mode, sub })
+    const inFlight = (await held) !== undefined
+    if (!inFlight) await stage.sinks.ask('disarm', { target: who })
+    const confirmed = await kill(stage, index)
+    await startWorker(stage, index)
+    return { happened: true, inFlight: inFlight && confirmed }
   })
 }
 
+async function kill(stage, index) {
+  const worker = stage.workers[index]
+  const cut = hears(stage, (said) => said.cut === worker.name, 3_000)
+  await worker.kill()
+  return (await cut) !== undefined
+}
+
 /**
- * What its write holds gets old meanwhile. It lands after something newer, and at the latest before the
- * new owner's call deadline after its take-over is over: later nobody promises anything.
+ * A row of its own changes, and whoever sends it dies. Then it changes again; the old write lands after
+ * something newer, and at the latest before a call deadline after the take-over is over: later nobody
+ * promises anything.
  */
-async function landLater(stage, fullName, { held, sub, aggregates }) {
+async function killWithOldWrite(stage, sub) {
+  stage.oldWrites = (stage.oldWrites ?? 0) + 1
+  const target = lateAggregates()[stage.oldWrites % lateAggregates().length]
+  const held = hears(stage, (said) => said.target === target, oldWriteWaitMs)
+  await stage.sinks.ask('arm', { target, mode: 'later', sub })
+  await change(stage, 'old', [target])
+  const call = await held
+  await stage.sinks.ask('disarm', { target })
+  if (call === undefined) return { happened: false, why: 'nobody sent it in time' }
+  const index = stage.workers.findIndex(({ name }) => name === call.held)
+  const { fullName } = stage.workers[index]
   const killedAt = new Date()
-  await change(stage, 'newer', aggregates)
+  await kill(stage, index)
+  await Promise.all([
+    startWorker(stage, index),
+    landLater(stage, { sub, target, killedAt, fullName, worker: call.held }),
+  ])
+  return { happened: true, inFlight: true, victim: fullName }
+}
+
+async function landLater(stage, { sub, target, killedAt, fullName, worker }) {
+  await change(stage, 'newer', [target])
   const takenAt = await takeOver(stage, fullName, sub, killedAt)
   await pause(Math.max(0, takenAt + callMs - landBeforeMs - Date.now()))
-  await stage.sinks.ask('land', { worker: held })
+  await stage.sinks.ask('land', { worker })
 }
 
 /** When somebody else first took a lane of this subscription from the dead. */
