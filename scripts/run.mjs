@@ -18,7 +18,7 @@ const commands = {
   build: () => build(),
   check: async () => ((await check()).every((result) => result.passed) ? 0 : 1),
   format: () => format(),
-  stress: () => program('test/stress/run.mjs'),
+  chaos: () => program('test/chaos/run.mjs'),
   bench: () => program('bench/run.mjs'),
 }
 

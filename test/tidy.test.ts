@@ -198,6 +198,28 @@ describe('arrows between the rooms of the engine', () => {
   })
 })
 
+describe('the judge of the chaos harness', () => {
+  /** Everything that is loaded with these files. */
+  function loadedWith(paths: string[]): string[] {
+    const found = new Set<string>()
+    const visit = (path: string): void => {
+      const file = files.find((each) => each.path === path)
+      if (found.has(path) || file === undefined) return
+      found.add(path)
+      for (const { from } of importsOf(file)) visit(targetOf(file, from) ?? from)
+    }
+    for (const path of paths) visit(path)
+    return [...found]
+  }
+
+  it('knows nothing of the engine', () => {
+    const judges = ['check', 'check-sql', 'reached', 'recovery'].map((name) => `test/chaos/${name}.mjs`)
+    const loaded = loadedWith(judges)
+    expect(loaded).toEqual(expect.arrayContaining([...judges, 'test/chaos/history.mjs']))
+    expect(loaded.filter((path) => path.startsWith('packages/') || path.endsWith('/engine.mjs'))).toEqual([])
+  })
+})
+
 describe('arrows between the rooms of the server', () => {
   const own = sources.filter(({ path }) => path.startsWith(server))
   const inside = (path: string) => path.slice(server.length)

@@ -1,8 +1,8 @@
 // kill -9 of the worker in some phases of a rebuild, while rows change and somebody searches: small.
-// The long one, in every phase, is `node test/stress/rebuild-kills.mjs`.
+// The long one, in every phase, is `node test/chaos/rebuild-kills.mjs`.
 
 import { expect, it } from 'vitest'
-import { Kills, prepare } from '../../../../test/stress/rebuild/kills.mjs'
+import { Kills, prepare } from '../../../../test/chaos/rebuild/kills.mjs'
 import { useDatabase } from '../../../../test/support/database.ts'
 import * as hermod from '../../src/index.ts'
 import { postgresSearch } from '../../src/sinks/search/postgres.ts'
