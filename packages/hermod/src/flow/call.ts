@@ -65,7 +65,7 @@ async function attempt(
   const effects = new Effects(ledger)
   const context = contextOf(subscription, entries, options, { signal, deadlineMs, effects })
   try {
-    const given = await settled(Promise.resolve(sink.deliver(events, context)), signal)
+    const given = await unlessOverdue(Promise.resolve(sink.deliver(events, context)), signal)
     if (isParked(given) && options.parked !== undefined && mayPark(subscription, given)) {
       const outcome = await options.parked(given.parked, entries)
       return entries.map(() => outcome && ofAll(outcome, entries.length))
@@ -166,7 +166,7 @@ function isAway({ outcome, code }: Outcome): boolean {
 export const OVERDUE = Symbol('overdue')
 
 /** Waits for the sink, but not for one that ignores its signal. */
-export async function settled<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | typeof OVERDUE> {
+export async function unlessOverdue<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | typeof OVERDUE> {
   let timer: NodeJS.Timeout | undefined
   const abandoned = new Promise<typeof OVERDUE>((resolve) => {
     const wait = () => {

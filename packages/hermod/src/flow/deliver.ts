@@ -4,7 +4,7 @@
  */
 import type { ResolvedSubscription } from '../options.ts'
 import { type Capabilities, type Outcome, rejected, type Sink, superseded, unavailable } from '../sinks/sink.ts'
-import { type CallOptions, call, OVERDUE, settled } from './call.ts'
+import { type CallOptions, call, OVERDUE, unlessOverdue } from './call.ts'
 import type { Entry } from './result.ts'
 import { Result } from './result.ts'
 import { aggregateKey } from './settle.ts'
@@ -24,7 +24,7 @@ export async function deliver(
   const loaded = await load(subscription, valid, options, result)
   const failed = new Set<string>()
   for (const round of rounds(subscription, loaded)) {
-    const going = passOver(round, failed, result)
+    const going = withoutBlocked(round, failed, result)
     if (!(await sendAll(subscription, going, options, failed, result))) break
   }
   return result
@@ -60,14 +60,14 @@ function coalesce(entries: readonly Entry[], result: Result): Entry[] {
 function validate(subscription: ResolvedSubscription, entries: readonly Entry[], result: Result): readonly Entry[] {
   const { sink } = subscription
   if (sink.validate === undefined) return entries
-  const held = new Set<string>()
+  const blocked = new Set<string>()
   return entries.filter((entry) => {
     const key = aggregateKey(entry)
-    const problem = held.has(key) ? undefined : problemIn(sink, entry)
-    if (problem === undefined && !held.has(key)) return true
+    const problem = blocked.has(key) ? undefined : problemIn(sink, entry)
+    if (problem === undefined && !blocked.has(key)) return true
     const outcome = rejected({ code: 'HMD_EVENT_INVALID', message: problem ?? '' })
-    result.set(entry, held.has(key) ? 'passed' : outcome)
-    if (holdsBack(subscription, outcome)) held.add(key)
+    result.set(entry, blocked.has(key) ? 'blocked' : outcome)
+    if (holdsBack(subscription, outcome)) blocked.add(key)
     return false
   })
 }
@@ -110,7 +110,7 @@ async function loadGroup(
   const signal = AbortSignal.any([options.signal, AbortSignal.timeout(callMs)])
   try {
     const events = group.map(({ event }) => event)
-    const rows = await settled(Promise.resolve(loadRows?.(events, { signal })), signal)
+    const rows = await unlessOverdue(Promise.resolve(loadRows?.(events, { signal })), signal)
     if (rows === OVERDUE || rows === undefined) throw new Error(`no rows within ${callMs} ms`)
     for (const entry of group) entry.event = withRow(entry.event, rows.get(entry.event.aggregateId))
     return undefined
@@ -156,11 +156,11 @@ function rounds({ sink, order }: ResolvedSubscription, entries: readonly Entry[]
   return list
 }
 
-function passOver(entries: readonly Entry[], failed: ReadonlySet<string>, result: Result): Entry[] {
+function withoutBlocked(entries: readonly Entry[], failed: ReadonlySet<string>, result: Result): Entry[] {
   if (failed.size === 0) return [...entries]
   return entries.filter((entry) => {
     const waits = failed.has(aggregateKey(entry))
-    if (waits) result.set(entry, 'passed')
+    if (waits) result.set(entry, 'blocked')
     return !waits
   })
 }
@@ -174,7 +174,7 @@ async function sendAll(
   result: Result,
 ): Promise<boolean> {
   for (const chunk of chunks(entries, subscription)) {
-    const going = passOver(chunk, failed, result)
+    const going = withoutBlocked(chunk, failed, result)
     const halving = { singles: 0, broken: undefined as Outcome | undefined }
     if (!(await send(subscription, going, options, failed, result, halving))) return false
   }
@@ -214,7 +214,7 @@ async function send(
   result: Result,
   halving: Halving,
 ): Promise<boolean> {
-  const going = passOver(entries, failed, result).filter((entry) => options.mine(entry))
+  const going = withoutBlocked(entries, failed, result).filter((entry) => options.mine(entry))
   if (going.length === 0) return true
   if (halving.broken !== undefined) {
     for (const entry of going) record(subscription, entry, halving.broken, failed, result)
@@ -257,7 +257,7 @@ function record(
     return
   }
   const key = aggregateKey(entry)
-  result.set(entry, failed.has(key) ? 'passed' : outcome)
+  result.set(entry, failed.has(key) ? 'blocked' : outcome)
   if (holds) failed.add(key)
 }
 

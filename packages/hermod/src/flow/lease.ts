@@ -1,12 +1,12 @@
 /**
- * renew, release and held: keep lanes while working, give them back when done, ask again after a
+ * renew, release and leased: keep lanes while working, give them back when done, ask again after a
  * lost answer. A lane that is not returned belongs to somebody else.
  */
 import { type Database, select } from '../database.ts'
 
 const RENEW = `select lane::text from outbox.renew($1, $2, $3::smallint[], $4::bigint[], $5) as lane`
 const RELEASE = `select lane::text from outbox.release($1, $2, $3::smallint[], $4::bigint[]) as lane`
-const HELD = `select lane::text, pos::text from outbox.held($1, $2, $3::smallint[], $4::bigint[])`
+const LEASED = `select lane::text, pos::text from outbox.held($1, $2, $3::smallint[], $4::bigint[])`
 
 const OWNED = `select lane::text, fence::text from outbox.lane where subscription = $1 and owner = $2`
 
@@ -36,13 +36,13 @@ export async function release(
 }
 
 /** Lane → its cursor in the database. */
-export async function held(
+export async function leased(
   db: Database,
   subscription: string,
   owner: string,
   lanes: readonly Leased[],
 ): Promise<Map<number, bigint>> {
-  const rows = await select(db, HELD, [subscription, owner, ...columns(lanes)])
+  const rows = await select(db, LEASED, [subscription, owner, ...columns(lanes)])
   return new Map(rows.map((row) => [Number(row.lane), BigInt(row.pos as string)]))
 }
 

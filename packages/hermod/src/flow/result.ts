@@ -6,7 +6,7 @@ import type { DeliveredEvent } from '../event.ts'
 import type { Outcome } from '../sinks/outcome.ts'
 
 /** Passed over: its aggregate waits. */
-export type EntryOutcome = Outcome | 'passed'
+export type EntryOutcome = Outcome | 'blocked'
 
 /** One event of a lane, and what its aggregate's rows mean for it. */
 export interface Entry {

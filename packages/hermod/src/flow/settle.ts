@@ -104,7 +104,7 @@ export function settlement(
   for (const entry of lane.fresh) {
     const outcome = outcomes.get(entry)
     if (stop !== undefined && entry.event.position > to) addBeyond(result, entry, outcome)
-    else if (outcome === 'passed') keepHeld(held, entry, subscription.coalesce === 'latest')
+    else if (outcome === 'blocked') keepHeld(held, entry, subscription.coalesce === 'latest')
     else addFresh(result, subscription, entry, outcome as Outcome, delayOf)
   }
   for (const entry of held.values()) result.held.push(heldRow(entry, subscription))
@@ -112,12 +112,12 @@ export function settlement(
   return result
 }
 
-function waits(outcome: Outcome | 'passed' | undefined): boolean {
-  return outcome === undefined || (outcome !== 'passed' && WAITING.has(outcome.outcome))
+function waits(outcome: Outcome | 'blocked' | undefined): boolean {
+  return outcome === undefined || (outcome !== 'blocked' && WAITING.has(outcome.outcome))
 }
 
-function addBeyond(result: Settlement, entry: Entry, outcome: Outcome | 'passed' | undefined): void {
-  if (outcome === undefined || outcome === 'passed') return
+function addBeyond(result: Settlement, entry: Entry, outcome: Outcome | 'blocked' | undefined): void {
+  if (outcome === undefined || outcome === 'blocked') return
   if (outcome.outcome === 'delivered' || outcome.outcome === 'superseded') {
     result.beyond.push(entry.event.position)
     result.sent++
@@ -153,10 +153,10 @@ function addDue(
   result: Settlement,
   subscription: ResolvedSubscription,
   entry: Entry,
-  outcome: Outcome | 'passed' | undefined,
+  outcome: Outcome | 'blocked' | undefined,
   delayOf: DelayOf,
 ): void {
-  if (outcome === 'passed' || outcome === undefined) return
+  if (outcome === 'blocked' || outcome === undefined) return
   if (WAITING.has(outcome.outcome)) {
     if (subscription.ledger) result.rows.push(ledgerRow(subscription, entry, outcome, 'pending', entry.attempts))
     return

@@ -7,7 +7,7 @@ import { readSlice } from '../flow/replay.ts'
 import type { Entry } from '../flow/result.ts'
 import type { Outcome } from '../sinks/sink.ts'
 import { judge } from './judge.ts'
-import type { HeldLane } from './lane.ts'
+import type { LeasedLane } from './lane.ts'
 import type { RoundParts } from './rounds.ts'
 import type { Station } from './station.ts'
 
@@ -49,7 +49,7 @@ export class Again {
   }
 
   /** How many were looked at; 0: not now. */
-  async #slice(lane: HeldLane, part: Parameters<typeof readSlice>[3]): Promise<number> {
+  async #slice(lane: LeasedLane, part: Parameters<typeof readSlice>[3]): Promise<number> {
     const { db, subscription, poller } = this.#station
     const { breaker, sending } = this.#parts
     const { count, bytes } = subscription.batch
@@ -69,8 +69,8 @@ export class Again {
 }
 
 /** The destination has it, or will never have it. */
-function isTaken(outcome: Outcome | 'passed' | undefined): boolean {
-  if (outcome === undefined || outcome === 'passed') return false
+function isTaken(outcome: Outcome | 'blocked' | undefined): boolean {
+  if (outcome === undefined || outcome === 'blocked') return false
   return outcome.outcome === 'delivered' || outcome.outcome === 'superseded' || outcome.outcome === 'rejected'
 }
 

@@ -1,13 +1,13 @@
 /** What a call says about its destination; live batches and replays share the breaker. */
 import type { Result } from '../flow/result.ts'
 import type { Breaker } from './breaker.ts'
-import { passedIn, troubleIn } from './round.ts'
+import { deliveredIn, troubleIn } from './round.ts'
 import type { Station } from './station.ts'
 
 /** `tried`: something was sent. False: the destination is in trouble. */
 export async function judge(station: Station, breaker: Breaker, result: Result, tried: boolean): Promise<boolean> {
   const trouble = troubleIn(result)
-  station.passes += passedIn(result)
+  station.passes += deliveredIn(result)
   if (trouble !== undefined) await breaker.troubled(trouble)
   else if (tried) await breaker.passed()
   else await breaker.unused()

@@ -2,7 +2,7 @@
 import type { ClaimedLane } from '../flow/claim.ts'
 import { Strikes } from './strikes.ts'
 
-export class HeldLane {
+export class LeasedLane {
   readonly lane: number
   readonly fence: bigint
   /** On the monotonic clock: certainly ours until then. */

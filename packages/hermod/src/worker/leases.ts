@@ -5,9 +5,9 @@
  */
 import { claim } from '../flow/claim.ts'
 import { waitsInLine } from '../flow/deliver.ts'
-import { held, owned, release, renew } from '../flow/lease.ts'
+import { leased, owned, release, renew } from '../flow/lease.ts'
 import { notify } from '../telemetry.ts'
-import { HeldLane } from './lane.ts'
+import { LeasedLane } from './lane.ts'
 import type { Station } from './station.ts'
 
 /** A lane without work is given back after this time. */
@@ -21,7 +21,7 @@ const lookEveryMs = 1_000
 const loopsOf = new WeakMap<Station, Set<Leases>>()
 
 export class Leases {
-  lanes: HeldLane[] = []
+  lanes: LeasedLane[] = []
   /** Called when lanes turn out to belong to somebody else. */
   readonly onLost = new Set<() => void>()
   readonly #station: Station
@@ -31,7 +31,7 @@ export class Leases {
   /** A lane that nobody here holds may have work. */
   #sought = true
   /** Lanes that turned out to belong to somebody else. */
-  #dropped: HeldLane[] = []
+  #dropped: LeasedLane[] = []
 
   constructor(station: Station, share: () => number) {
     this.#station = station
@@ -56,7 +56,7 @@ export class Leases {
   }
 
   /** Lanes whose destination works on no task. */
-  get free(): HeldLane[] {
+  get free(): LeasedLane[] {
     return this.lanes.filter(({ parked }) => parked === undefined)
   }
 
@@ -91,7 +91,7 @@ export class Leases {
     const claimed = await claim(db, subscription, owner, { lanesMax: share - this.lanes.length, leaseMs, callMs })
     if (claimed.length === 0) return
     this.#dropClaimedAgain(claimed)
-    this.lanes = [...this.lanes, ...claimed.map((lane) => new HeldLane(lane, now + leaseMs))]
+    this.lanes = [...this.lanes, ...claimed.map((lane) => new LeasedLane(lane, now + leaseMs))]
     this.busy()
     const { name } = subscription
     const lanes = claimed.map(({ lane }) => lane)
@@ -103,7 +103,7 @@ export class Leases {
   }
 
   /** Beyond the share; those with a task last, and never one that nobody else could ask for. */
-  #spare(share: number): HeldLane[] {
+  #spare(share: number): LeasedLane[] {
     const tasks = this.lanes.filter(({ parked }) => parked !== undefined)
     const kept = tasks.filter(({ parked }) => parked === 'waiting')
     const others = this.lanes.filter((lane) => !tasks.includes(lane))
@@ -142,7 +142,7 @@ export class Leases {
     const { db, subscription, owner } = this.#station
     const { lanes } = this
     if (lanes.length === 0) return
-    const found = await held(db, subscription.name, owner, lanes)
+    const found = await leased(db, subscription.name, owner, lanes)
     for (const lane of lanes) {
       lane.cursor = found.get(lane.lane) ?? lane.cursor
       lane.rewind()
@@ -163,7 +163,7 @@ export class Leases {
     await release(db, subscription.name, owner, forgotten)
   }
 
-  #dropOthers(lanes: readonly HeldLane[], kept: { has(lane: number): boolean }): void {
+  #dropOthers(lanes: readonly LeasedLane[], kept: { has(lane: number): boolean }): void {
     this.#drop(lanes.filter((lane) => !kept.has(lane.lane) && this.lanes.includes(lane)))
   }
 
@@ -175,7 +175,7 @@ export class Leases {
     await release(db, subscription.name, `interrupted ${owner}`, lanes)
   }
 
-  #drop(gone: readonly HeldLane[]): void {
+  #drop(gone: readonly LeasedLane[]): void {
     if (gone.length === 0) return
     this.#dropped.push(...gone)
     this.lanes = this.lanes.filter((lane) => !gone.includes(lane))
@@ -186,7 +186,7 @@ export class Leases {
     }
   }
 
-  async giveBack(lanes: readonly HeldLane[] = this.lanes): Promise<void> {
+  async giveBack(lanes: readonly LeasedLane[] = this.lanes): Promise<void> {
     if (lanes.length === 0) return
     this.lanes = this.lanes.filter((lane) => !lanes.includes(lane))
     const { db, subscription, owner } = this.#station

@@ -12,7 +12,7 @@ import type { Entry } from '../flow/result.ts'
 import { Result } from '../flow/result.ts'
 import { delivered, type Outcome } from '../sinks/sink.ts'
 import { notify } from '../telemetry.ts'
-import type { HeldLane } from './lane.ts'
+import type { LeasedLane } from './lane.ts'
 import { type Batch, partIn, type Round } from './round.ts'
 import type { Station, Tasks, Waiting } from './station.ts'
 
@@ -106,7 +106,7 @@ export class Parking {
   }
 
   /** Lanes that are new here: what their former owner had parked is waited for, not sent again. */
-  async resume(lanes: readonly HeldLane[]): Promise<void> {
+  async resume(lanes: readonly LeasedLane[]): Promise<void> {
     const fresh = lanes.filter((lane) => !lane.asked)
     if (fresh.length === 0) return
     const { db, subscription } = this.#station
@@ -114,7 +114,7 @@ export class Parking {
     const found = await parked(db, subscription.name, numbers)
     for (const lane of fresh) lane.asked = true
     for (const one of found) {
-      const lane = fresh.find(({ lane: number }) => number === one.lane) as HeldLane
+      const lane = fresh.find(({ lane: number }) => number === one.lane) as LeasedLane
       const { handle, from, to, ageMs, delivered: count, superseded } = one
       const read = { lane: one.lane, through: to, fresh: [], due: [], more: false }
       const counts = { sent: count + superseded, delivered: count, superseded }
@@ -122,7 +122,13 @@ export class Parking {
     }
   }
 
-  #resume(lane: HeldLane, handle: string, batch: Batch, counts: NonNullable<Round['counts']>, startedMs: number): void {
+  #resume(
+    lane: LeasedLane,
+    handle: string,
+    batch: Batch,
+    counts: NonNullable<Round['counts']>,
+    startedMs: number,
+  ): void {
     lane.parked = 'recorded'
     const base = { entries: [], known: new Result(), rehearsed: false, startedMs }
     const round = { ...base, batches: [batch], counts }
@@ -145,9 +151,9 @@ export class Parking {
   }
 
   /** Nobody here waits any more for rounds none of whose lanes is held. */
-  sweep(held: readonly HeldLane[]): void {
+  sweep(leased: readonly LeasedLane[]): void {
     for (const [round, waiting] of this.#out) {
-      if (round.batches.some(({ lane }) => held.includes(lane))) continue
+      if (round.batches.some(({ lane }) => leased.includes(lane))) continue
       this.#out.delete(round)
       waiting.forget()
     }

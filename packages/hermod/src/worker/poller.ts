@@ -2,7 +2,7 @@
  * Asks for the outcomes of parked calls: all handles of a subscription in this worker in one call,
  * from 20 ms to half a second apart while nothing changes. A task may take as long as it takes.
  */
-import { OVERDUE, settled } from '../flow/call.ts'
+import { OVERDUE, unlessOverdue } from '../flow/call.ts'
 import type { Trouble } from '../flow/hold.ts'
 import { normalisePolled, type Outcome, outcomeOfError } from '../sinks/sink.ts'
 import { notify } from '../telemetry.ts'
@@ -86,7 +86,7 @@ export class Poller implements Tasks {
     if (handles.length === 0 || sink.poll === undefined) return false
     const signal = AbortSignal.any([this.#station.abort, AbortSignal.timeout(callMs)])
     const asked = Promise.resolve(sink.poll(handles, { signal, subscription: name }))
-    const given = await settled(asked, signal)
+    const given = await unlessOverdue(asked, signal)
     if (given === OVERDUE) throw new Error(`poll() did not end within ${callMs} ms`)
     const outcomes = normalisePolled(given, handles)
     this.#failingSinceMs = undefined

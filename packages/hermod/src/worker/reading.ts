@@ -5,7 +5,7 @@
 
 import { enlist } from '../flow/ledger.ts'
 import { type LaneRead, type Reader, read } from '../flow/read.ts'
-import type { HeldLane } from './lane.ts'
+import type { LeasedLane } from './lane.ts'
 import type { Leases } from './leases.ts'
 import type { Batch } from './round.ts'
 import type { Station } from './station.ts'
@@ -33,7 +33,7 @@ export class Reading {
   }
 
   /** Lanes whose destination works on no task, and which send nothing again. */
-  get lanes(): HeldLane[] {
+  get lanes(): LeasedLane[] {
     return this.#leases.free
   }
 
@@ -67,7 +67,7 @@ export class Reading {
     return turnstile.through(subscription.priority, work)
   }
 
-  #reader(lanes: readonly HeldLane[], count: number, probing: boolean): Reader {
+  #reader(lanes: readonly LeasedLane[], count: number, probing: boolean): Reader {
     const { subscription, kinds, definitions, listens } = this.#station
     return {
       subscription,
@@ -79,7 +79,7 @@ export class Reading {
     }
   }
 
-  #lanesToRead(probing: boolean): HeldLane[] {
+  #lanesToRead(probing: boolean): LeasedLane[] {
     const { lanes } = this
     const first = this.#reads++ % lanes.length
     if (probing) return [...lanes.slice(first), ...lanes.slice(0, first)]
@@ -102,12 +102,12 @@ export class Reading {
 }
 
 function batchesOf(
-  lanes: readonly HeldLane[],
+  lanes: readonly LeasedLane[],
   { lanes: asked }: Reader,
   reads: readonly LaneRead[] | undefined,
 ): Batch[] | undefined {
   return reads?.map((found, index) => {
-    const lane = lanes[index] as HeldLane
+    const lane = lanes[index] as LeasedLane
     const { after: from } = asked[index] as (typeof asked)[0]
     lane.full = found.more
     lane.ahead = found.through

@@ -9,10 +9,10 @@ import { Result } from '../flow/result.ts'
 import type { Settlement } from '../flow/settle.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import { delivered, type Outcome, rejected } from '../sinks/sink.ts'
-import type { HeldLane } from './lane.ts'
+import type { LeasedLane } from './lane.ts'
 
 export interface Batch {
-  readonly lane: HeldLane
+  readonly lane: LeasedLane
   readonly from: bigint
   readonly read: LaneRead
 }
@@ -43,7 +43,7 @@ export function partIn(call: ReadonlySet<Entry>, { lane, from, read }: Batch): P
 export function toSend({ lane, read: { fresh, due } }: Batch, known: Result): Entry[] {
   const going = [...due]
   for (const entry of fresh) {
-    if (entry.mark === 'held') known.set(entry, 'passed')
+    if (entry.mark === 'held') known.set(entry, 'blocked')
     else if (lane.beyond.size > 0 && lane.beyond.has(entry.event.position)) known.set(entry, delivered())
     else if (entry.gone) known.set(entry, rejected({ code: 'HMD_EVENT_GONE', message: 'the row of the event is gone' }))
     else going.push(entry)
@@ -84,16 +84,16 @@ export function rehearse({ sink }: ResolvedSubscription, entries: readonly Entry
   return result
 }
 
-function isSuperseded(outcome: Outcome | 'passed' | undefined): boolean {
-  return outcome !== undefined && outcome !== 'passed' && outcome.outcome === 'superseded'
+function isSuperseded(outcome: Outcome | 'blocked' | undefined): boolean {
+  return outcome !== undefined && outcome !== 'blocked' && outcome.outcome === 'superseded'
 }
 
 /** How many the destination took. */
-export function passedIn(result: Result): number {
+export function deliveredIn(result: Result): number {
   let count = 0
   for (const entry of result.entries) {
     const outcome = result.get(entry)
-    if (outcome !== 'passed' && outcome?.outcome === 'delivered') count++
+    if (outcome !== 'blocked' && outcome?.outcome === 'delivered') count++
   }
   return count
 }
@@ -103,7 +103,7 @@ export function troubleIn(result: Result): Trouble | undefined {
   let worst: Outcome | undefined
   for (const entry of result.entries) {
     const outcome = result.get(entry)
-    if (outcome === undefined || outcome === 'passed') continue
+    if (outcome === undefined || outcome === 'blocked') continue
     if (outcome.outcome === 'misconfigured') worst = outcome
     else if (outcome.outcome === 'unavailable' && worst?.outcome !== 'misconfigured') {
       worst = (outcome.afterMs ?? 0) >= (worst?.afterMs ?? 0) ? outcome : worst

@@ -17,7 +17,7 @@ import type { Leases } from './leases.ts'
 import type { Parking } from './parking.ts'
 import { Reading } from './reading.ts'
 import { nextDelayMs } from './retry.ts'
-import { type Batch, hasNews, isEmpty, moved, oneOf, passedIn, type Round, toSend } from './round.ts'
+import { type Batch, deliveredIn, hasNews, isEmpty, moved, oneOf, type Round, toSend } from './round.ts'
 import type { Sending } from './sending.ts'
 import { isPlain, Settler } from './settler.ts'
 import type { Station } from './station.ts'
@@ -115,8 +115,8 @@ export class Rounds {
 
   /** False: there was nothing to send, and nothing moved. */
   async #process(given: readonly Batch[]): Promise<boolean> {
-    const held = new Set(this.#leases.lanes)
-    const batches = given.filter((batch) => held.has(batch.lane) && hasNews(batch))
+    const leased = new Set(this.#leases.lanes)
+    const batches = given.filter((batch) => leased.has(batch.lane) && hasNews(batch))
     const known = new Result()
     const sends = batches.map((batch) => toSend(batch, known))
     const entries = sends.flat()
@@ -153,7 +153,7 @@ export class Rounds {
   async #finish(round: Round, result: Result): Promise<boolean> {
     const { batches, entries, known, counts } = round
     result.add(known)
-    const passes = this.#station.passes + passedIn(result)
+    const passes = this.#station.passes + deliveredIn(result)
     for (const { lane, read } of batches) lane.strikes.note([...read.due, ...read.fresh], result, passes)
     const settlements = this.#settlements(round, result)
     const cut = batches.some(({ read: { through } }, index) => settlements[index]?.to !== through)

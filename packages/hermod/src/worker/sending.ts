@@ -5,7 +5,7 @@ import { deliver } from '../flow/deliver.ts'
 import { sending } from '../flow/ledger.ts'
 import type { Entry } from '../flow/result.ts'
 import { Result } from '../flow/result.ts'
-import type { HeldLane } from './lane.ts'
+import type { LeasedLane } from './lane.ts'
 import type { Leases } from './leases.ts'
 import type { Parking } from './parking.ts'
 import { tellCall } from './report.ts'
@@ -57,7 +57,7 @@ export class Sending {
     const onLost = () => lost.abort()
     this.#leases.onLost.add(onLost)
     const lanes = new Map(this.#leases.lanes.map((lane) => [lane.lane, lane]))
-    const holder = (entry: Entry): HeldLane | undefined => {
+    const holder = (entry: Entry): LeasedLane | undefined => {
       const lane = lanes.get(entry.lane)
       return lane !== undefined && this.#leases.lanes.includes(lane) ? lane : undefined
     }

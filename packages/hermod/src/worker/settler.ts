@@ -121,13 +121,13 @@ export class Settler {
 
   /** A lane missing from the answer was taken over, or its cursor is elsewhere. */
   #settled({ round, lanes }: Unsettled, settled: ReadonlySet<number>): void {
-    const held = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
+    const leased = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
     for (const one of lanes) {
       if (!settled.has(one.lane)) {
         this.doubt = true
         continue
       }
-      held.get(one.lane)?.settled(one.to, one.beyond)
+      leased.get(one.lane)?.settled(one.to, one.beyond)
       tellRetries(this.#station, one)
     }
   }
@@ -139,9 +139,9 @@ function eventsIn({ lanes }: Unsettled): number {
 
 /** What the database has to know; lanes where nothing moved only tell this process what lies beyond the cursor. */
 function withChanges({ round, lanes, endedMs }: Unsettled): Unsettled | undefined {
-  const held = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
+  const leased = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
   const changed = lanes.filter(isChange)
-  for (const one of lanes) if (!isChange(one)) held.get(one.lane)?.settled(one.to, one.beyond)
+  for (const one of lanes) if (!isChange(one)) leased.get(one.lane)?.settled(one.to, one.beyond)
   return changed.length === 0 ? undefined : { round, lanes: changed, endedMs }
 }
 

@@ -34,6 +34,6 @@ export class Strikes {
   }
 }
 
-function isUnavailable(outcome: Outcome | 'passed' | undefined): boolean {
-  return outcome !== undefined && outcome !== 'passed' && outcome.outcome === 'unavailable'
+function isUnavailable(outcome: Outcome | 'blocked' | undefined): boolean {
+  return outcome !== undefined && outcome !== 'blocked' && outcome.outcome === 'unavailable'
 }

@@ -119,9 +119,9 @@ export class Worker {
       while (worked && performance.now() < untilMs) {
         const numbered = await this.#numbering.all(untilMs)
         // All of them end before lanes are given back, also when one fails.
-        const turns = await Promise.allSettled(this.#loops.map((loop) => loop.runUntilIdle(untilMs)))
-        for (const turn of turns) if (turn.status === 'rejected') throw turn.reason
-        worked = numbered > 0 || turns.some((turn) => turn.status === 'fulfilled' && turn.value)
+        const runs = await Promise.allSettled(this.#loops.map((loop) => loop.runUntilIdle(untilMs)))
+        for (const run of runs) if (run.status === 'rejected') throw run.reason
+        worked = numbered > 0 || runs.some((run) => run.status === 'fulfilled' && run.value)
       }
       // Delivery comes first; upkeep gets what is left of the time.
       if (performance.now() < untilMs) await this.#upkeep?.once()
@@ -174,8 +174,8 @@ export class Worker {
     for (const { station, loops } of this.#crews) {
       if (news !== undefined && !listensTo(station, news.kinds)) continue
       const lanes = station.subscription.lanes === 1 ? [0] : news?.lanes
-      const held = new Set(loops.flatMap(({ lanes }) => lanes))
-      const free = news === undefined || (lanes ?? []).some((lane) => !held.has(lane))
+      const leased = new Set(loops.flatMap(({ lanes }) => lanes))
+      const free = news === undefined || (lanes ?? []).some((lane) => !leased.has(lane))
       for (const loop of loops) loop.hear(news && lanes, free)
     }
   }

@@ -70,7 +70,7 @@ it(`halving isolates exactly the poison in at most 2n - 1 calls (seed ${seed})`,
       const result = await deliver(subscription, entries(size), always)
       const dead = result.entries.filter((entry) => {
         const outcome = result.get(entry)
-        return outcome !== 'passed' && outcome?.outcome === 'rejected'
+        return outcome !== 'blocked' && outcome?.outcome === 'rejected'
       })
       expect(dead.map(({ event }) => event.aggregateId).sort()).toEqual([...poison].sort())
       expect(sent.length).toBe(size - poison.size)

@@ -23,11 +23,11 @@ import { type Settlement, settlement } from '../../flow/settle.ts'
 import { notify } from '../../telemetry.ts'
 import type { Breaker } from '../breaker.ts'
 import { judge } from '../judge.ts'
-import type { HeldLane } from '../lane.ts'
+import type { LeasedLane } from '../lane.ts'
 import type { Leases } from '../leases.ts'
 import { tellRetries } from '../report.ts'
 import { nextDelayMs } from '../retry.ts'
-import { passedIn } from '../round.ts'
+import { deliveredIn } from '../round.ts'
 import type { RoundParts } from '../rounds.ts'
 import type { Sending } from '../sending.ts'
 import { settleRefused, type WriteLanes } from '../set-aside.ts'
@@ -63,8 +63,8 @@ export class Replaying {
   readonly #breaker: Breaker
   readonly #wake: Wake
   readonly #pace: Pace
-  readonly #places = new WeakMap<HeldLane, Place>()
-  #turns = 0
+  readonly #places = new WeakMap<LeasedLane, Place>()
+  #begun = 0
   #work: Promise<void> | undefined
   /** The loop looked for live events while a lane was out: it must look again. */
   #missed = false
@@ -102,8 +102,8 @@ export class Replaying {
     const { replay } = this.#station.state()
     if (replay === undefined) return
     const lanes = this.#lanes(replay)
-    const lane = lanes[this.#turns++ % lanes.length]
-    if (lane !== undefined) this.#start(() => this.#turn(replay, lane))
+    const lane = lanes[this.#begun++ % lanes.length]
+    if (lane !== undefined) this.#start(() => this.#advance(replay, lane))
   }
 
   /** The destination is held and nothing live can be tried: one event of a replay may. */
@@ -122,7 +122,7 @@ export class Replaying {
     await this.#work
   }
 
-  #lanes({ journey }: Replay): HeldLane[] {
+  #lanes({ journey }: Replay): LeasedLane[] {
     return this.#leases.lanes.filter((lane) => {
       const place = this.#places.get(lane)
       return lane.parked === undefined && (place?.journey !== journey || !place.met)
@@ -147,7 +147,7 @@ export class Replaying {
       })
   }
 
-  async #turn(replay: Replay, lane: HeldLane): Promise<void> {
+  async #advance(replay: Replay, lane: LeasedLane): Promise<void> {
     const known = this.#places.get(lane)
     if (known?.journey === replay.journey && known.window !== undefined) {
       const count = this.#pace.allowance(replay)
@@ -160,7 +160,7 @@ export class Replaying {
   }
 
   /** Where the lane stands, and what to send next: read while the lane goes on. */
-  async #find(replay: Replay, lane: HeldLane): Promise<Place> {
+  async #find(replay: Replay, lane: LeasedLane): Promise<Place> {
     const { db, subscription } = this.#station
     const { journey } = replay
     let place = this.#places.get(lane)
@@ -181,7 +181,7 @@ export class Replaying {
     return place
   }
 
-  async #look(replay: Replay, lane: HeldLane, place: Place, after: bigint): Promise<void> {
+  async #look(replay: Replay, lane: LeasedLane, place: Place, after: bigint): Promise<void> {
     const { db, subscription } = this.#station
     const plan = bounded(replay.plan, place.stop)
     const range = { after, upTo: lane.cursor, rowsMax: windowRows }
@@ -189,7 +189,7 @@ export class Replaying {
     place.used = 0
   }
 
-  async #send(replay: Replay, lane: HeldLane, place: Place, count: number): Promise<void> {
+  async #send(replay: Replay, lane: LeasedLane, place: Place, count: number): Promise<void> {
     const startedMs = performance.now()
     lane.parked = 'waiting'
     try {
@@ -208,7 +208,7 @@ export class Replaying {
     return (window?.positions.length ?? 0) - used
   }
 
-  async #slice(replay: Replay, lane: HeldLane, place: Place, count: number): Promise<number> {
+  async #slice(replay: Replay, lane: LeasedLane, place: Place, count: number): Promise<number> {
     const window = place.window as Window
     const part = partOf(window, place.used, count)
     const last = place.used + part.positions.length >= window.positions.length
@@ -235,19 +235,19 @@ export class Replaying {
 
   async #deliver(
     replay: Replay,
-    lane: HeldLane,
+    lane: LeasedLane,
     place: Place,
     { entries, to, looked }: { entries: Entry[]; to: bigint; looked: number },
   ): Promise<number> {
     const startedMs = performance.now()
     const { poller, random, subscription } = this.#station
     const known = new Result()
-    for (const entry of entries) if (entry.mark === 'held') known.set(entry, 'passed')
+    for (const entry of entries) if (entry.mark === 'held') known.set(entry, 'blocked')
     const going = entries.filter((entry) => entry.mark !== 'held')
     const ended = (handle: string) => poller?.wait(handle).ended ?? Promise.resolve(undefined)
     const result = await this.#sending.call(going, ended)
     result.add(known)
-    place.strikes.note(going, result, this.#station.passes + passedIn(result))
+    place.strikes.note(going, result, this.#station.passes + deliveredIn(result))
     const delay = (attempt: number, afterMs: number | undefined) =>
       nextDelayMs(subscription.retry, attempt, afterMs, random)
     const range = { ...where(lane), from: place.at as bigint, through: to }
@@ -260,7 +260,7 @@ export class Replaying {
 
   async #settle(
     { journey }: Replay,
-    lane: HeldLane,
+    lane: LeasedLane,
     place: Place,
     settled: Settlement,
     startedMs: number,
@@ -282,7 +282,7 @@ export class Replaying {
   }
 
   /** Of the window, what lies behind the new place. */
-  #moved(lane: HeldLane, place: Place, to: bigint, met: boolean): void {
+  #moved(lane: LeasedLane, place: Place, to: bigint, met: boolean): void {
     const window = place.window as Window
     const used = indexAfter(window.positions, to)
     const over = used >= window.positions.length && to >= window.through
@@ -291,7 +291,7 @@ export class Replaying {
     this.#places.set(lane, place)
   }
 
-  async #enlist({ journey }: Replay, lane: HeldLane, place: Place, part: Part, to: bigint): Promise<number> {
+  async #enlist({ journey }: Replay, lane: LeasedLane, place: Place, part: Part, to: bigint): Promise<number> {
     const { db, subscription, owner } = this.#station
     this.#places.delete(lane)
     const range = { ...where(lane), from: place.at as bigint, to }
@@ -302,7 +302,7 @@ export class Replaying {
   }
 }
 
-function where({ lane, fence }: HeldLane): { lane: number; fence: bigint } {
+function where({ lane, fence }: LeasedLane): { lane: number; fence: bigint } {
   return { lane, fence }
 }
 
