@@ -799,7 +799,7 @@ function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) �
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- a233f2e29c84aec018b5310aa2d164b4
 
 function outbox.release_held(before outbox.subscription, after outbox.subscription) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 44bf755d2a046e8a061d85ce0c86c29c
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- fb9e021b328214496726b4864607c167
 
 function outbox.remember_identity() → text
   sql volatile -- 1d78511577397f879b864ff9799e59a7
@@ -828,6 +828,9 @@ function outbox.rolled_back(request text, who text, why text) → jsonb
 function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) → SETOF outbox.log
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 938937f60093b5b1c63ca6e2334b5e6f
 
+function outbox.send_next(d outbox.delivery, at_pos bigint, of_event bigint) → void
+  sql volatile set search_path=pg_catalog, pg_temp -- ab98f80b2c3487738c49686ba4f318c3
+
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
@@ -841,16 +844,16 @@ function outbox.session_headers() → jsonb
   plpgsql stable set search_path=pg_catalog, pg_temp -- 04f8c0b6f33892c428ba21e7fda6e4c9
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 8a4740a8399570b910ee9f1b37cae3f8
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 4f989d415370f2a59c0c464d7b7ee984
 
 function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 2ec835bcf90687fa71d19f0ee0156865
 
-function outbox.settle_held(s outbox.subscription, of_lane smallint, r record, now timestamp with time zone) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- ee7d120a1abaa1c0c9142002ffd9f04f
+function outbox.settle_held(s outbox.subscription, of_lane smallint, r record) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- e93d7b549ca963752f7b3ab168e0d375
 
 function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint, batch json) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 0a8d53b68ea4a29a61c8ba3169da2e73
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9f1448d900ff802b86b1ef517b9992e1
 
 function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamp with time zone) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 029af4266ffd6d97dd41230bf2144410
@@ -898,10 +901,10 @@ function outbox.upkeep_turn(of_piece text, every_ms integer) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 95cc189b76bdeac49cea8ae8161b2838
 
 function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f4d56dc627e1af316f3d1f9716e2f07a
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- b3dd9272777d2dc783c47d83cdb55a49
 
 function outbox.walk_to_newest(d outbox.delivery, up_to bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f22b5d66d9d16d67f62d681f1e9d0ccc
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 71fed5437fe1dfbabe6f1f208824aff9
 
 function outbox.watch(target text, given jsonb, written text[]) → boolean
   plpgsql volatile set lock_timeout=10s -- c451ad5fac449dad676b691d2f1531be

@@ -307,7 +307,7 @@ begin
   end loop;
   for r in select * from json_to_recordset(x.held) as d(pos bigint, event_id bigint, aggregate_type text,
                                                         aggregate_id text, attempts_max integer) loop
-    perform outbox.settle_held(s, x.lane, r, now);
+    perform outbox.settle_held(s, x.lane, r);
   end loop;
   if x.sent > 0 then
     perform outbox.record_attempt(sub, x.lane, x."from", x."to", nextval('outbox.attempt_id'), batch -> 'call',

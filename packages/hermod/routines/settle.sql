@@ -1,5 +1,15 @@
 -- settle: append the cursor, write a row only for events that need attention. All of it, or nothing.
 
+-- A row for another event of the same aggregate, to be sent now. Nothing happens if that event has a row.
+create or replace function outbox.send_next(d outbox.delivery, at_pos bigint, of_event bigint) returns void
+language sql set search_path = pg_catalog, pg_temp as $$
+  insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
+                               attempts_max, next_attempt_at, updated_at)
+  values ((d).subscription, (d).lane, at_pos, of_event, (d).aggregate_type, (d).aggregate_id, (d).hash, 'retrying',
+          (d).attempts_max, outbox.clock(), outbox.clock())
+  on conflict on constraint delivery_pkey do nothing
+$$;
+
 -- The head of an aggregate is done: the row walks on to the next event held behind it, or goes. A follower with a row
 -- of its own (a dead letter, or a retry from before the subscription was ordered) is met there: a dead one that holds
 -- nothing back is passed, everything else waits for that row.
@@ -9,7 +19,6 @@ declare
   at   outbox.delivery := d;
   met  text;
   next record;
-  now  timestamptz := outbox.clock();
 begin
   loop
     select * into next from outbox.follower(at, up_to);
@@ -23,10 +32,7 @@ begin
     delete from outbox.delivery x where x.subscription = d.subscription and x.lane = d.lane and x.pos = d.pos;
   end if;
   if next.pos is not null and met is null then
-    insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
-                                 attempts_max, next_attempt_at, updated_at)
-    values (d.subscription, d.lane, next.pos, next.event_id, d.aggregate_type, d.aggregate_id, d.hash, 'retrying',
-            d.attempts_max, now, now);
+    perform outbox.send_next(d, next.pos, next.event_id);
   end if;
 end $$;
 
@@ -36,7 +42,6 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   at   outbox.delivery := d;
   next record;
-  now  timestamptz := outbox.clock();
 begin
   loop
     select * into next from outbox.follower(at, up_to);
@@ -45,11 +50,7 @@ begin
     at.event_id := next.event_id;
   end loop;
   if at.pos > d.pos then
-    insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
-                                 attempts_max, next_attempt_at, updated_at)
-    values (d.subscription, d.lane, at.pos, at.event_id, d.aggregate_type, d.aggregate_id, d.hash, 'retrying',
-            d.attempts_max, now, now)
-    on conflict on constraint delivery_pkey do nothing;
+    perform outbox.send_next(d, at.pos, at.event_id);
   end if;
 end $$;
 
@@ -78,8 +79,7 @@ begin
 end $$;
 
 -- An event was passed over because its aggregate waits. If the row it waited for is gone by now, it gets its own.
-create or replace function outbox.settle_held(s outbox.subscription, of_lane smallint, r record, now timestamptz)
-returns void
+create or replace function outbox.settle_held(s outbox.subscription, of_lane smallint, r record) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   open outbox.delivery;
@@ -90,10 +90,13 @@ begin
      and d.aggregate_id = r.aggregate_id and (d.state = 'retrying' or (s.dead_holds and d.state = 'dead'))
    order by d.pos limit 1;
   if open.pos is null then
-    insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
-                                 attempts_max, next_attempt_at, updated_at)
-    values (s.name, of_lane, r.pos, r.event_id, r.aggregate_type, r.aggregate_id,
-            outbox.hash(r.aggregate_type, r.aggregate_id), 'retrying', r.attempts_max, now, now);
+    open.subscription := s.name;
+    open.lane := of_lane;
+    open.aggregate_type := r.aggregate_type;
+    open.aggregate_id := r.aggregate_id;
+    open.hash := outbox.hash(r.aggregate_type, r.aggregate_id);
+    open.attempts_max := r.attempts_max;
+    perform outbox.send_next(open, r.pos, r.event_id);
   elsif s.coalesced and open.state = 'retrying' and open.pos < r.pos then
     -- The newer event takes over; attempts and due time stay.
     update outbox.delivery d set pos = r.pos, event_id = r.event_id, event = null, correction = null
@@ -278,7 +281,7 @@ begin
     end loop;
     for r in select * from json_to_recordset(x.held) as d(
                pos bigint, event_id bigint, aggregate_type text, aggregate_id text, attempts_max integer) loop
-      perform outbox.settle_held(s, x.lane, r, now);
+      perform outbox.settle_held(s, x.lane, r);
     end loop;
     if x.sent > 0 and x.failed > 0 then
       perform outbox.record_attempt(sub, x.lane, x."from", x."to", number, call, x.delivered, x.superseded, x.failed,

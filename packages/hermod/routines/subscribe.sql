@@ -66,11 +66,7 @@ begin
     loop
       select * into next from outbox.follower(d, up_to);
       exit when next.pos is null;
-      insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
-                                   attempts_max, next_attempt_at, updated_at)
-      values (d.subscription, d.lane, next.pos, next.event_id, d.aggregate_type, d.aggregate_id, d.hash, 'retrying',
-              d.attempts_max, outbox.clock(), outbox.clock())
-      on conflict on constraint delivery_pkey do nothing;
+      perform outbox.send_next(d, next.pos, next.event_id);
       exit when after.ordered or after.coalesced;   -- the row walks on by itself
       d.pos := next.pos;
     end loop;
