@@ -26,7 +26,7 @@ import type { EventDefinitions } from './define-events.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import { type ResolvedSubscription, subscriptionNameProblem } from './subscription-options.ts'
 import { type Listener, listenerNames } from './telemetry.ts'
-import type { Archive } from './worker/archive.ts'
+import type { Archive } from './worker/upkeep/archive.ts'
 
 export { secret } from './check-options.ts'
 export * from './subscription-options.ts'

@@ -8,7 +8,7 @@ import { gunzipSync } from 'node:zlib'
 import { expect, onTestFinished } from 'vitest'
 import { defineCase, type Env, exerciseCases } from '../../../../test/support/case.ts'
 import { workerOptions } from '../../src/options.ts'
-import type { Archive } from '../../src/worker/archive.ts'
+import type { Archive } from '../../src/worker/upkeep/archive.ts'
 import { dayMs, emitMany, leafName, rowsIn, setup, tinyLeaves } from './cases/leaves.ts'
 import { bucket, s3Double } from './s3-double.ts'
 

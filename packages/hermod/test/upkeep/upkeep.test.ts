@@ -132,7 +132,7 @@ const asWorker = defineCase('the worker role may do all of it', async (env) => {
   const { db, engine } = env
   const { clock, outbox, sink } = await setup(env)
   const roles = await engine.load<typeof import('../../src/desk/roles.ts')>('desk/roles.ts')
-  const { Upkeep } = await engine.load<typeof import('../../src/worker/upkeep.ts')>('worker/upkeep.ts')
+  const { Upkeep } = await engine.load<typeof import('../../src/worker/upkeep/upkeep.ts')>('worker/upkeep/upkeep.ts')
   await tinyLeaves(db)
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
   await emitMany(db, 35)

@@ -2,9 +2,9 @@
  * Everything that must be done now and then: partitions, retention, pruning, statistics. Any number
  * of workers run it; each piece is done by whoever gets its turn, and none can disturb delivery.
  */
-import { type Database, select } from '../database.ts'
-import type { ResolvedWorkerOptions } from '../options.ts'
-import { type Listener, notify } from '../telemetry.ts'
+import { type Database, select } from '../../database.ts'
+import type { ResolvedWorkerOptions } from '../../options.ts'
+import { type Listener, notify } from '../../telemetry.ts'
 import { addPartitions, DefaultLeaf } from './partitions.ts'
 import { Forgotten, type RetentionResult, retain } from './retention.ts'
 

@@ -2,9 +2,9 @@
  * Retention: leaves that are old and needed by nobody are archived where asked, emptied, and dropped
  * at the next turn. What holds a leaf is told, never waited for.
  */
-import { type Database, select } from '../database.ts'
-import type { Retention } from '../options.ts'
-import { type Listener, notify } from '../telemetry.ts'
+import { type Database, select } from '../../database.ts'
+import type { Retention } from '../../options.ts'
+import { type Listener, notify } from '../../telemetry.ts'
 import { archiveLeaf } from './archive.ts'
 
 const LEAVES = `select parent, name, from_value::text, to_value::text, closed::text, frozen::text, archived_as, emptied::text

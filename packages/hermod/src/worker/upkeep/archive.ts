@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { type Database, type PoolClient, select, transaction } from '../database.ts'
+import { type Database, type PoolClient, select, transaction } from '../../database.ts'
 import { putObject, type S3Target } from './s3.ts'
 
 export interface Archive {
