@@ -213,6 +213,10 @@ create table outbox.lane (
   fence bigint not null default 0,
   lease_until timestamp with time zone not null default '-infinity'::timestamp with time zone,
   parked jsonb,
+  again_at timestamp with time zone,
+  again_from bigint,
+  again_since bigint,
+  again_hashes integer[] not null default '{}'::integer[],
   constraint lane_pkey PRIMARY KEY (subscription, lane),
   constraint lane_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE,
   constraint lane_parked_check CHECK (((length((parked ->> 'handle'::text)) >= 1) AND (length((parked ->> 'handle'::text)) <= 2000)))
@@ -222,6 +226,7 @@ create table outbox.leaf (
   name text not null,
   frozen_at timestamp with time zone,
   archived_as text,
+  archived_to bigint,
   archived_rows bigint,
   emptied_at timestamp with time zone,
   constraint leaf_pkey PRIMARY KEY (name)
@@ -440,6 +445,12 @@ function outbox.add_ahead(of_parent text, days numeric) → text
 function outbox.add_partition(parent text, from_value bigint, to_value bigint) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a314914dfddc7f1e45366ef06c6a9fd4
 
+function outbox.again_done(sub text, who text, of_lane smallint, of_fence bigint) → void
+  sql volatile set search_path=pg_catalog, pg_temp -- 6195270a4f3daf4362efde60149836f5
+
+function outbox.again_events(sub text, of_lane smallint, rows_max integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 88096745aa612da59fef222ec32be0c4
+
 function outbox.apply_grants() → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f156bbb8ea9311c508d6268141ec80b0
 
@@ -488,14 +499,17 @@ function outbox.capture_row(o jsonb, event text, image jsonb, body jsonb) → vo
 function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
-function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 80e86f08e556c6fba7ccba4bc360aa3a
+function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 74d932382abbce75d54daaa780a70d28
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
 
+function outbox.copy_of(e outbox.event) → json
+  sql stable -- 7748c05b967d007ae65865b41da4b142
+
 function outbox.copy_open(from_value bigint, to_value bigint, rows_max integer) → integer
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 51ddfb6a3a5270c5b35d07fe3be07640
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 9d79c3d523c563729423bba69e6f30cf
 
 function outbox.count_missing(is_full boolean, OUT missing bigint, OUT first_id bigint, OUT step_id bigint) → record
   plpgsql stable set search_path=pg_catalog, pg_temp -- 1569840212834df873d5cdba99a37b66
@@ -551,6 +565,12 @@ function outbox.event_holder(of_name text, from_value bigint, to_value bigint, s
 function outbox.event_problem(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → text
   sql immutable parallel safe -- 4a446457b51ae2286f3e14dc0e48b39f
 
+function outbox.expire_row(s outbox.subscription, d outbox.delivery) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 42ca61f9522c35777e2fc43224e7f96f
+
+function outbox.expired(days numeric, rows_max integer) → TABLE(subscription text, lane smallint, pos bigint, updated_at timestamp with time zone, line text)
+  sql stable security definer set search_path=pg_catalog, pg_temp -- 7a61e95b22f739cd791e4bcad78371fe
+
 function outbox.fence_off(up_to bigint) → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 62e61239c02381b5f147f88f3cfb8679
 
@@ -561,7 +581,7 @@ function outbox.follower(d outbox.delivery, up_to bigint, OUT pos bigint, OUT ev
   sql stable -- 3e8c9e60c2df2073cb4f5db35765fd00
 
 function outbox.followers(d outbox.delivery, up_to bigint, rows_max integer) → TABLE(pos bigint, event_id bigint)
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d970fccddc662a69ea2ece0b1a86814a
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 1041a56a258127c5299c8dc3d051dc48
 
 function outbox.forget_cursors() → trigger
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a570d17c5b4e6b48dbd5470960efeb9c
@@ -577,6 +597,9 @@ function outbox.hash(aggregate_type text, aggregate_id text) → integer
 
 function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp with time zone, aggregate_id text, version smallint, mark text, names text, key text, headers json) → text
   sql stable parallel safe -- eecdfb8803f02fa3cd38df2df76468b2
+
+function outbox.heard(sub text, at_pos bigint, of_type text, of_aggregate_type text) → boolean
+  sql stable -- 5a74d61d90010e1bd3bba2f30e45d041
 
 function outbox.heartbeat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], is_draining boolean, alive_ms integer) → TABLE(name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean, replay jsonb)
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 50672104283123b435bc1fef7df875c4
@@ -600,7 +623,7 @@ function outbox.identity(OUT system_identifier bigint, OUT database oid, OUT tim
   plpgsql stable set search_path=pg_catalog, pg_temp -- 24a139e3841bddde049c625cbaf577e9
 
 function outbox.interrupt(s outbox.subscription, d outbox.delivery) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- cc7b2ccd7a2fbc744192ad26850fad7f
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 7272adda9a1f171af1ba840342937327
 
 function outbox.keep_journey(of_id bigint, who text, lease_ms integer, of_phase text, more jsonb) → text
   sql volatile -- 69163b7e4cc7c0c84b8a285a1265ab61
@@ -662,6 +685,12 @@ function outbox.lock_steps() → void
 function outbox.log_at(of_pos bigint) → SETOF outbox.log
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- b90693f3a41560c0423627afd66c1e6f
 
+function outbox.log_cut(of_name text, days numeric) → bigint
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- fc63e565818684eec3695c697bf59ddb
+
+function outbox.log_first(of_name text) → bigint
+  plpgsql stable security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- cb590981e0545748c212b64cba2a6367
+
 function outbox.log_follower(of_name text, to_value bigint) → text
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 429d754960af721630bbe49603e55b6d
 
@@ -678,7 +707,7 @@ function outbox.log_reader(of_name text, to_value bigint) → text
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 13d12364c1d2224174549edeaac97c6d
 
 function outbox.log_since() → timestamp with time zone
-  sql stable -- b9d81ca653270a7fd81282517841a7bb
+  sql stable -- 4e1aebcd1e3f53fc754616d239d9de18
 
 function outbox.long_held(rels oid[]) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- afbe8678fc268c56fcc7c5d925aadbe8
@@ -696,7 +725,7 @@ function outbox.near_ids() → integer
   sql immutable parallel safe -- bd0d42f20a8f2c45b43536f18c6d2723
 
 function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) → bigint
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f2d41d7d1ae5d28527a461766ae9134b
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7d76aa45095cd2a63444c6a5e0f32ad6
 
 function outbox.newest(sub text, lanes smallint[], after bigint, up_to bigint, hashes integer[]) → TABLE(hash integer, pos bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c59e059c7024cb9f66ffb3818d80bf1d
@@ -707,6 +736,9 @@ function outbox.not_in_log(last outbox.step, fenced bigint) → TABLE(id bigint,
 function outbox.not_superseded(sub text, positions bigint[], ids bigint[], hashes integer[], later bigint[], up_to bigint) → bigint[]
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=on set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d7bf4868b34c75fc8c030bfcf55fb15b
 
+function outbox.note_again(sub text, lanes smallint[], call_ms integer) → void
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- fa547a0cee21a83d026b0754ad5180a3
+
 function outbox.note_audited(step_id bigint) → void
   sql volatile -- ae5e82f24866ec00157110147888b265
 
@@ -716,8 +748,8 @@ function outbox.number_due(after_at timestamp with time zone, after_id bigint, n
 function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f42eeb02363a5fb66776bbd5efaa08d8
 
-function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, take smallint[], count_max integer, bytes_max bigint, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer, OUT taken outbox.packed[]) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 4ed470c799bfe104dffd19b0dfa846f1
+function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer) → record
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 55d8cc885d656c29af1b5ca26d494e65
 
 function outbox.number_next(lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f2a60e70cc446aecc5323048c30fd108
@@ -727,6 +759,9 @@ function outbox.number_rest(last outbox.step, fenced bigint, base bigint, lane_c
 
 function outbox.old_pos(days numeric) → bigint
   sql volatile -- da6131c98193e43a7aac2478f594e272
+
+function outbox.overdue(of_parent text, of_name text, days numeric) → boolean
+  plpgsql stable security definer set search_path=pg_catalog, pg_temp -- d69927d6b0e230e167cde24d0ff7dbc1
 
 function outbox.park(sub text, who text, handle text, lanes json) → SETOF smallint
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 3b4f34927dfd526e2857fea744f2ac4a
@@ -741,10 +776,13 @@ function outbox.probe(sub text, who text, call_ms integer) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- c1bc3befef77a2fd1bb57f6f3351b3ff
 
 function outbox.prune(event_days numeric, delivery_days numeric, key_days numeric, rows_max integer) → TABLE(what text, rows bigint)
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1321688d9597bfca26951521a11300c3
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 716d88fa703bba84902ff7c0c9bc9f8f
 
-function outbox.prune_deliveries(days numeric, rows_max integer) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- a3444c8664ede8c509b097ba281adeea
+function outbox.prune_archived(sub text, of_lane smallint, positions bigint[], updated timestamp with time zone[], place text) → bigint
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- c63691d34bd39ce5e72d1c5c7070d1e0
+
+function outbox.prune_deliveries(days numeric, rows_max integer, states text[]) → bigint
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 1da8ae3f35196d9094f9e234e46b5318
 
 function outbox.rate(of_parent text, last bigint) → numeric
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 76f04f9a888641bdfcc1ea513e61bd06
@@ -763,9 +801,6 @@ function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint
 
 function outbox.read_single(s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 73d2aca8d08334d1c8ad784f592a838f
-
-function outbox.reads_all(sub text, rev integer, lanes smallint[], known bigint) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- 9a51602c61b7be373674d1f40d0dfcf4
 
 function outbox.rebase(request text, who text, why text, wait_ms integer, accept_missing boolean) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 166b47aebe74127688afd380d8c1a4dd
@@ -807,7 +842,7 @@ function outbox.replay_window(sub text, of_lane smallint, plan jsonb, after bigi
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 33da8382f070301828ca7b2e6782cc13
 
 function outbox.retention_report(days numeric) → TABLE(subscription text, first_pos bigint, since timestamp with time zone, held_leaves integer, held_bytes bigint, served_at timestamp with time zone, mode text)
-  sql volatile security definer set search_path=pg_catalog, pg_temp -- 912c44feba7a51c9551da8c141dc88a6
+  sql volatile security definer set search_path=pg_catalog, pg_temp -- 4226f6d8e9a33b32827bd79f651652c7
 
 function outbox.rolled_back(request text, who text, why text) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- fffe6e161a9979a2dab15df6e5416dd8
@@ -818,8 +853,8 @@ function outbox.scan(single boolean, from_lane smallint, after bigint, up_to big
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
-function outbox.sequence(piece integer, take smallint[], known bigint, count_max integer, bytes_max bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], taken outbox.packed[])
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 78f95060303c279c6431e4574c7473cd
+function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 85e76737865db4933246b220ad68d56a
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -852,7 +887,7 @@ function outbox.sieve(sub text, lanes smallint[], positions bigint[], ids bigint
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e5c93dd47b46b4fa340758b2be6abd47
 
 function outbox.start_epoch(epoch integer) → bigint
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f6cbf3631d1f5eee2d0ed0ef3e10f173
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 140684f033f91cd2d581c2e8b34d04c1
 
 function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint, of_hash integer, of_event bigint, of_type text, of_aggregate_type text, of_aggregate_id text, emitted_at timestamp with time zone) → TABLE(subscription text, lane smallint, state text, attempts integer, next_attempt_at timestamp with time zone, first_failed_at timestamp with time zone, updated_at timestamp with time zone, code text, blocked_by_pos bigint)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set enable_hashjoin=off set enable_mergejoin=off set jit=off set max_parallel_workers_per_gather=0 -- 824607ad9dd1e54a167144f1cf1e480b
@@ -869,8 +904,17 @@ function outbox.table_grants(role text, relation text) → text
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 8d461cf378159e9914e8b7d1721bfaf9
 
-function outbox.turn(piece integer, who text, batch json, sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[], known bigint) → TABLE(part text, lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- ff71f043795b0607cdc434fe56e7a3a2
+function outbox.trim_attempts(of_name text, days numeric, rows_max integer) → bigint
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 7c2800e0796b3ef264c6efca5cf42f49
+
+function outbox.trim_events(of_name text, days numeric, after bigint, rows_max integer, OUT last_id bigint, OUT gone bigint) → record
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 2c52b2d32aabb8c38d7507d0cad4c916
+
+function outbox.trim_log(of_name text, days numeric, below bigint, rows_max integer) → bigint
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off -- e56e0dbc340bb73fe3382f7cda052e5b
+
+function outbox.trim_slack(days numeric) → numeric
+  sql immutable parallel safe -- 29297662061430c6586eeb29f7ce99aa
 
 function outbox.unkeep(of_id bigint) → void
   sql volatile -- 291207efe2fe5b66ad7bed55c866a0e4

@@ -122,7 +122,7 @@ const worker = defineCase('a worker runs it, and stops it', async ({ db, engine 
   const outbox = engine.createOutbox({ pool: db.pool })
   outbox.subscribe('all', { revision: 1, types: ['*'], sink: engine.testing.memorySink() })
   const running = await outbox.start()
-  await eventually(async () => (await db.query('select from outbox.upkeep')).length === 4)
+  await eventually(async () => (await db.query('select from outbox.upkeep')).length === 5)
   await running.stop()
   const leaves = await db.query(`select from outbox.partition where parent = 'event' and to_value is not null`)
   expect(leaves.length).toBeGreaterThanOrEqual(2)
