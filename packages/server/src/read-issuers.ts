@@ -2,7 +2,7 @@
 import { didYouMean } from 'hermod/cli'
 import type { Role } from './actor.ts'
 import type { Issuer } from './config.ts'
-import type { Read } from './settings.ts'
+import type { Read } from './setting.ts'
 
 type Given = Readonly<Record<string, unknown>>
 
