@@ -1,12 +1,13 @@
 -- trim: rows that are too old leave a leaf that cannot go as a whole. Such a leaf is still being filled (a table with
--- few rows fills one in years), or it holds something that is needed for longer. Rows go in small batches, oldest first,
--- each batch with one row in `audit`. Leaves that fill within a day are emptied before this is ever needed.
+-- few rows fills one in years), or it holds something that is needed for longer. Rows go in small batches, oldest
+-- first, each batch with one row in `audit`. Leaves that fill quickly are emptied before this is ever needed.
 
--- Rows are deleted when the oldest one is this much older than the retention, and then down to the retention: about once
--- a day, not all the time.
+-- Rows are deleted when the oldest one is so many days older than the retention, and then down to the retention: about
+-- once a day, not all the time. A day; less if little is kept. If much is kept, twice the time in which a leaf of a
+-- busy table fills (see `leaf_rows`): such leaves go as a whole.
 create or replace function outbox.trim_slack(days numeric) returns numeric
 language sql immutable parallel safe
-return least(days / 7, 1);
+return greatest(least(days / 7, 1), days / 12);
 
 -- The lowest position in a leaf of the log; null: it is empty.
 create or replace function outbox.log_first(of_name text) returns bigint
@@ -64,8 +65,8 @@ begin
   return least(cut, low);
 end $$;
 
--- Deletes the lowest positions of a leaf, those below `below` only (what is in the archive; null: no archive). What must
--- stay is asked again each time: a replay may have begun. Returns how many went.
+-- Deletes the lowest positions of a leaf, only those below `below` (what is in the archive; null: no archive). What
+-- must stay is asked again each time: a replay may have begun. Returns how many went.
 create or replace function outbox.trim_log(of_name text, days numeric, below bigint, rows_max integer) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms'
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$

@@ -115,11 +115,11 @@ export interface WorkerOptions {
 export interface Retention {
   readonly eventDays: number
   readonly attemptDays: number
-  /** Dead letters and receipts. */
+  /** Dead letters, unknown outcomes and receipts. */
   readonly deliveryDays: number
   /** Idempotency keys. */
   readonly keyDays: number
-  /** Where events go before they are removed: a folder, or an S3-compatible bucket. */
+  /** Where events and undelivered rows go before they are removed: a folder, or an S3-compatible bucket. */
   readonly archive?: Archive | undefined
 }
 

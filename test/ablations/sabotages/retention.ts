@@ -75,7 +75,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'no-trim',
     says: 'only whole leaves go: a slow table keeps everything',
-    patches: [{ file: trim, find: 'return least(days / 7, 1);', replace: 'return 3650;' }],
+    patches: [{ file: trim, find: 'return greatest(least(days / 7, 1), days / 12);', replace: 'return 3650;' }],
     caughtBy: slowTable,
     red: /no event is older than eight days/,
   },

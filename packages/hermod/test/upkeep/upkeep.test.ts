@@ -105,6 +105,8 @@ const sizes = defineCase('leaves are sized by the measured rate', async (env) =>
   const rows = Number(await size(7))
   expect(rows, '500,000 an hour for a week in 24 leaves').toBe(3_500_000)
   expect((500_000 * 24 * 7) / rows).toBeLessThanOrEqual(24)
+  await db.query(`select setval('outbox.event_id', 833333)`)
+  expect(Number(await size(7)) / 10_000_000, 'days of ten million events in one leaf').toBeLessThan(1)
 })
 
 const turns = defineCase('one turn per piece and interval, over all workers', async (env) => {

@@ -14,8 +14,13 @@ const EVENTS = 'select last_id::text, gone::text from outbox.trim_events($1, $2:
 const ATTEMPTS = 'select outbox.trim_attempts($1, $2::numeric, $3)::text as gone'
 
 const pageRows = 5_000
-/** A page is a short transaction; what is left is for the next turn. */
-const pagesMax = 40
+/** A page is a short transaction of about 20 ms; what is left after so many is for the next turn. */
+const pagesMax = 100
+
+/** Pages that this turn may still take. */
+interface Budget {
+  pages: number
+}
 
 /** How many rows went of each leaf. */
 export type Trimmed = Map<string, number>
@@ -28,18 +33,19 @@ export async function trim(
   unarchived: (name: string) => boolean = () => false,
 ): Promise<Trimmed> {
   const trimmed: Trimmed = new Map()
+  const budget: Budget = { pages: pagesMax }
   const note = ({ name }: Leaf, rows: number) => rows > 0 && trimmed.set(name, rows)
   const leaves = (await readLeaves(db)).filter(({ emptied }) => !emptied)
   const of = (parent: string) => leaves.filter((leaf) => leaf.parent === parent)
   for (const leaf of of('log')) {
     // In order: positions stay dense from the first one there is.
     if (unarchived(leaf.name)) break
-    const { rows, all } = await trimLog(db, leaf, retention, listener)
+    const { rows, all } = await trimLog(db, leaf, retention, listener, budget)
     note(leaf, rows)
     if (!all) break
   }
-  for (const leaf of of('event')) note(leaf, await trimEvents(db, leaf, retention.eventDays))
-  for (const leaf of of('attempt')) note(leaf, await trimAttempts(db, leaf, retention.attemptDays))
+  for (const leaf of of('event')) note(leaf, await trimEvents(db, leaf, retention.eventDays, budget))
+  for (const leaf of of('attempt')) note(leaf, await trimAttempts(db, leaf, retention.attemptDays, budget))
   return trimmed
 }
 
@@ -54,6 +60,7 @@ async function trimLog(
   leaf: Leaf,
   { eventDays, archive }: Retention,
   listener: Listener,
+  budget: Budget,
 ): Promise<{ rows: number; all: boolean }> {
   const [found] = await select(db, CUT, [leaf.name, eventDays])
   if (found?.first == null) return { rows: 0, all: true }
@@ -63,7 +70,7 @@ async function trimLog(
   if (archive !== undefined && !(await archived(db, { name: leaf.name, to, whole: false }, archive, listener))) {
     return { rows: 0, all: false }
   }
-  const rows = await pages(async () => {
+  const rows = await pages(budget, async () => {
     const [row] = await select(db, LOG, [leaf.name, eventDays, to, pageRows])
     return { gone: Number(row?.gone), more: row?.gone !== '0' }
   })
@@ -76,30 +83,30 @@ function least(a: string, b: string): string {
 }
 
 /** From the lowest id on: what must stay is passed over. */
-async function trimEvents(db: Database, leaf: Leaf, days: number): Promise<number> {
+async function trimEvents(db: Database, leaf: Leaf, days: number, budget: Budget): Promise<number> {
   if (!(await isOverdue(db, leaf, days))) return 0
   let after: string | null = '0'
-  return pages(async () => {
+  return pages(budget, async () => {
     const [row] = await select(db, EVENTS, [leaf.name, days, after, pageRows])
     after = row?.last_id ?? null
     return { gone: Number(row?.gone), more: after !== null }
   })
 }
 
-async function trimAttempts(db: Database, leaf: Leaf, days: number): Promise<number> {
+async function trimAttempts(db: Database, leaf: Leaf, days: number, budget: Budget): Promise<number> {
   if (!(await isOverdue(db, leaf, days))) return 0
-  return pages(async () => {
+  return pages(budget, async () => {
     const [row] = await select(db, ATTEMPTS, [leaf.name, days, pageRows])
     return { gone: Number(row?.gone), more: Number(row?.gone) === pageRows }
   })
 }
 
-async function pages(next: () => Promise<{ gone: number; more: boolean }>): Promise<number> {
+async function pages(budget: Budget, next: () => Promise<{ gone: number; more: boolean }>): Promise<number> {
   let rows = 0
-  for (let page = 0; page < pagesMax; page++) {
-    const { gone, more } = await next()
-    rows += gone
-    if (!more) break
+  for (let more = true; more && budget.pages > 0; budget.pages--) {
+    const page = await next()
+    rows += page.gone
+    more = page.more
   }
   return rows
 }
