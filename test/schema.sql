@@ -226,6 +226,7 @@ create table outbox.leaf (
   name text not null,
   frozen_at timestamp with time zone,
   archived_as text,
+  archived_to bigint,
   archived_rows bigint,
   emptied_at timestamp with time zone,
   constraint leaf_pkey PRIMARY KEY (name)
@@ -504,8 +505,11 @@ function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
 
+function outbox.copy_of(e outbox.event) → json
+  sql stable -- 7748c05b967d007ae65865b41da4b142
+
 function outbox.copy_open(from_value bigint, to_value bigint, rows_max integer) → integer
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 51ddfb6a3a5270c5b35d07fe3be07640
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 9d79c3d523c563729423bba69e6f30cf
 
 function outbox.count_missing(is_full boolean, OUT missing bigint, OUT first_id bigint, OUT step_id bigint) → record
   plpgsql stable set search_path=pg_catalog, pg_temp -- 1569840212834df873d5cdba99a37b66
@@ -560,6 +564,12 @@ function outbox.event_holder(of_name text, from_value bigint, to_value bigint, s
 
 function outbox.event_problem(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → text
   sql immutable parallel safe -- 4a446457b51ae2286f3e14dc0e48b39f
+
+function outbox.expire_row(s outbox.subscription, d outbox.delivery) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 42ca61f9522c35777e2fc43224e7f96f
+
+function outbox.expired(days numeric, rows_max integer) → TABLE(subscription text, lane smallint, pos bigint, updated_at timestamp with time zone, line text)
+  sql stable security definer set search_path=pg_catalog, pg_temp -- 7a61e95b22f739cd791e4bcad78371fe
 
 function outbox.fence_off(up_to bigint) → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 62e61239c02381b5f147f88f3cfb8679
@@ -675,6 +685,12 @@ function outbox.lock_steps() → void
 function outbox.log_at(of_pos bigint) → SETOF outbox.log
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- b90693f3a41560c0423627afd66c1e6f
 
+function outbox.log_cut(of_name text, days numeric) → bigint
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- fc63e565818684eec3695c697bf59ddb
+
+function outbox.log_first(of_name text) → bigint
+  plpgsql stable security definer set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- cb590981e0545748c212b64cba2a6367
+
 function outbox.log_follower(of_name text, to_value bigint) → text
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 429d754960af721630bbe49603e55b6d
 
@@ -691,7 +707,7 @@ function outbox.log_reader(of_name text, to_value bigint) → text
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 13d12364c1d2224174549edeaac97c6d
 
 function outbox.log_since() → timestamp with time zone
-  sql stable -- b9d81ca653270a7fd81282517841a7bb
+  sql stable -- 4e1aebcd1e3f53fc754616d239d9de18
 
 function outbox.long_held(rels oid[]) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- afbe8678fc268c56fcc7c5d925aadbe8
@@ -744,6 +760,9 @@ function outbox.number_rest(last outbox.step, fenced bigint, base bigint, lane_c
 function outbox.old_pos(days numeric) → bigint
   sql volatile -- da6131c98193e43a7aac2478f594e272
 
+function outbox.overdue(of_parent text, of_name text, days numeric) → boolean
+  plpgsql stable security definer set search_path=pg_catalog, pg_temp -- d69927d6b0e230e167cde24d0ff7dbc1
+
 function outbox.park(sub text, who text, handle text, lanes json) → SETOF smallint
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 3b4f34927dfd526e2857fea744f2ac4a
 
@@ -757,10 +776,13 @@ function outbox.probe(sub text, who text, call_ms integer) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- c1bc3befef77a2fd1bb57f6f3351b3ff
 
 function outbox.prune(event_days numeric, delivery_days numeric, key_days numeric, rows_max integer) → TABLE(what text, rows bigint)
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1321688d9597bfca26951521a11300c3
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 716d88fa703bba84902ff7c0c9bc9f8f
 
-function outbox.prune_deliveries(days numeric, rows_max integer) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- a3444c8664ede8c509b097ba281adeea
+function outbox.prune_archived(sub text, of_lane smallint, positions bigint[], updated timestamp with time zone[], place text) → bigint
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- c63691d34bd39ce5e72d1c5c7070d1e0
+
+function outbox.prune_deliveries(days numeric, rows_max integer, states text[]) → bigint
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 1da8ae3f35196d9094f9e234e46b5318
 
 function outbox.rate(of_parent text, last bigint) → numeric
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 76f04f9a888641bdfcc1ea513e61bd06
@@ -820,7 +842,7 @@ function outbox.replay_window(sub text, of_lane smallint, plan jsonb, after bigi
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 33da8382f070301828ca7b2e6782cc13
 
 function outbox.retention_report(days numeric) → TABLE(subscription text, first_pos bigint, since timestamp with time zone, held_leaves integer, held_bytes bigint, served_at timestamp with time zone, mode text)
-  sql volatile security definer set search_path=pg_catalog, pg_temp -- 912c44feba7a51c9551da8c141dc88a6
+  sql volatile security definer set search_path=pg_catalog, pg_temp -- 4226f6d8e9a33b32827bd79f651652c7
 
 function outbox.rolled_back(request text, who text, why text) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- fffe6e161a9979a2dab15df6e5416dd8
@@ -884,6 +906,18 @@ function outbox.table_grants(role text, relation text) → text
 
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 8d461cf378159e9914e8b7d1721bfaf9
+
+function outbox.trim_attempts(of_name text, days numeric, rows_max integer) → bigint
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 7c2800e0796b3ef264c6efca5cf42f49
+
+function outbox.trim_events(of_name text, days numeric, after bigint, rows_max integer, OUT last_id bigint, OUT gone bigint) → record
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 2c52b2d32aabb8c38d7507d0cad4c916
+
+function outbox.trim_log(of_name text, days numeric, below bigint, rows_max integer) → bigint
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off -- e56e0dbc340bb73fe3382f7cda052e5b
+
+function outbox.trim_slack(days numeric) → numeric
+  sql immutable parallel safe -- f86db1786970ae59578fdcae8b8ae909
 
 function outbox.unkeep(of_id bigint) → void
   sql volatile -- 291207efe2fe5b66ad7bed55c866a0e4

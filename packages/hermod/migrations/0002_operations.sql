@@ -30,6 +30,7 @@ create table outbox.leaf (
   name          text primary key,
   frozen_at     timestamptz,
   archived_as   text,
+  archived_to   bigint,   -- positions of the leaf below this one are in the archive
   archived_rows bigint,
   emptied_at    timestamptz
 );

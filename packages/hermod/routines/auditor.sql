@@ -1,16 +1,17 @@
 -- The auditor: counts what a window should have numbered and did not.
 
 -- Since when the log is complete: before this moment retention may have taken rows of it. A second's doubt is resolved
--- as "taken": what is older was delivered or decided upon.
+-- as "taken": what is older was delivered or decided upon. If the log is empty, everything up to its head was taken.
 create or replace function outbox.log_since() returns timestamptz
 language sql stable
 begin atomic
-  select case when first.pos is null or first.pos = 1 then '-infinity'
-              else coalesce((select st.at from outbox.step st where st.pos >= first.pos order by st.id limit 1),
-                            '-infinity') end
+  select case when first.pos = 1 or coalesce(first.pos, head.pos, 0) = 0 then '-infinity'
+              else coalesce((select st.at from outbox.step st where st.pos >= coalesce(first.pos, head.pos)
+                              order by st.id limit 1), '-infinity') end
     from (select min(g.pos) as pos from outbox.setting t
            cross join lateral generate_series(0, t.lanes - 1) i
-           cross join lateral (select g.pos from outbox.log g where g.lane = i order by g.pos limit 1) g) first;
+           cross join lateral (select g.pos from outbox.log g where g.lane = i order by g.pos limit 1) g) first
+    left join (select st.pos from outbox.step st order by st.id desc limit 1) head on true;
 end;
 
 -- Events that are neither in the log nor filed. `retired`: the last step had numbered them, and the part of the log

@@ -94,17 +94,20 @@ begin
   return case when outbox.lacks_copy(from_value, to_value) then 'open deliveries without a copy' end;
 end $$;
 
+-- An event as a delivery keeps it. Written as text: what is null is left out, and the payload keeps its bytes.
+create or replace function outbox.copy_of(e outbox.event) returns json
+language sql stable
+return ('{' || concat_ws(',', '"version":' || (e).version, '"created_at":' || to_json((e).created_at),
+  '"type":' || to_json((e).type), '"key":' || to_json((e).key), '"headers":' || (e).headers,
+  '"payload":' || (e).payload) || '}')::json;
+
 -- Rows never hold a leaf: what is open keeps the event itself. Returns how many were copied.
 create or replace function outbox.copy_open(from_value bigint, to_value bigint, rows_max integer) returns integer
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   copied integer;
 begin
-  -- Written as text: what is null is left out, and the payload keeps its bytes.
-  update outbox.delivery d
-    set event = ('{' || concat_ws(',', '"version":' || e.version, '"created_at":' || to_json(e.created_at),
-           '"type":' || to_json(e.type), '"key":' || to_json(e.key), '"headers":' || e.headers,
-             '"payload":' || e.payload) || '}')::json
+  update outbox.delivery d set event = outbox.copy_of(e)
     from outbox.event e
    where e.id = d.event_id and d.event is null and (d.subscription, d.lane, d.pos) in (
      select o.subscription, o.lane, o.pos from outbox.delivery o
@@ -230,8 +233,8 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
    order by p.parent, p.from_value nulls last
 $$;
 
--- What each subscription keeps from going: the first position it has not read, and the bytes of old leaves from there
--- on.
+-- What each subscription keeps from going: the first position it has not read, and the bytes of the leaves from there
+-- on that hold something old.
 create or replace function outbox.retention_report(days numeric default 7)
 returns table (
   subscription text, first_pos bigint, since timestamptz, held_leaves integer, held_bytes bigint, served_at timestamptz,
@@ -251,9 +254,9 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
      select count(*) as leaves, coalesce(sum(pg_total_relation_size(p.leaf)), 0)::bigint as bytes
        from outbox.partition p
       where f.pos <= outbox.old_pos(days)
-        and (p.parent = 'log' and p.to_value > f.pos and p.to_value - 1 <= outbox.old_pos(days)
-          or p.parent = 'event' and p.to_value > f.event_id and p.to_value <= outbox.last_value('event') + 1
-             and (select n.created_at from outbox.event n where n.id < p.to_value order by n.id desc
-                  limit 1) <= outbox.clock() - days * interval '1 day')) b
+        and (p.parent = 'log' and p.to_value > f.pos and p.from_value <= outbox.old_pos(days)
+          or p.parent = 'event' and p.to_value > f.event_id
+             and (select n.created_at from outbox.event n where n.id >= greatest(p.from_value, f.event_id)
+                     and n.id < p.to_value order by n.id limit 1) <= outbox.clock() - days * interval '1 day')) b
    order by b.bytes desc, s.name
 $$;

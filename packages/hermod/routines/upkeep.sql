@@ -4,6 +4,8 @@
 --   log leaf:    in use → closed → old and read by all → (archived) → emptied (TRUNCATE) → dropped, next time
 --   event leaf:  in use → closed → all numbered, no position left → open deliveries copied → emptied → dropped, next
 --                time
+--
+-- A leaf that does not fill, or is held for long, loses its old rows instead: trim.sql.
 
 -- Is it this caller's turn? At most one turn per piece and interval, over all workers.
 create or replace function outbox.upkeep_turn(of_piece text, every_ms integer) returns boolean

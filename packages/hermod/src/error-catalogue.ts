@@ -188,8 +188,8 @@ export const catalogue = {
     fix: 'Start a worker for it, or remove the subscription if it is no longer wanted.',
   },
   HMD_ARCHIVE_FAILED: {
-    says: 'Old events could not be archived, so they were not removed.',
-    fix: 'Check the folder or bucket named in retention.archive; it is retried automatically.',
+    says: 'Old events or deliveries could not be archived, so they were not removed.',
+    fix: 'Check the folder or bucket of the archive (retention.archive, or the settings archive.*); it is retried automatically.',
   },
   HMD_WATCH_INVALID: {
     says: 'The table cannot be watched with these options.',

@@ -26,7 +26,7 @@ import type { EventDefinitions } from './event-definitions.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import { type ResolvedSubscription, subscriptionNameProblem } from './subscription-options.ts'
 import { type Listener, listenerNames } from './telemetry.ts'
-import type { Archive } from './worker/archive.ts'
+import type { Archive } from './worker/upkeep/archive.ts'
 
 export { secret } from './check-options.ts'
 export {
@@ -123,11 +123,11 @@ export interface WorkerOptions {
 export interface Retention {
   readonly eventDays: number
   readonly attemptDays: number
-  /** Dead letters and receipts. */
+  /** Dead letters, unknown outcomes and receipts. */
   readonly deliveryDays: number
   /** Idempotency keys. */
   readonly keyDays: number
-  /** Where events go before they are removed: a folder, or an S3-compatible bucket. */
+  /** Where events and undelivered rows go before they are removed: a folder, or an S3-compatible bucket. */
   readonly archive?: Archive | undefined
 }
 

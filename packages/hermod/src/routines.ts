@@ -12,7 +12,7 @@ import { version } from './version.ts'
 export const routineNames: readonly string[] = [
   ...['clock', 'hash', 'partition', 'emit', 'identity', 'kind', 'head', 'sequence', 'cursor'],
   ...['again', 'claim', 'lease', 'park', 'read', 'subscribe', 'ledger', 'settle', 'breaker', 'worker', 'auditor'],
-  ...['rebase', 'status', 'upkeep', 'prune', 'retention', 'decide', 'watch', 'journey', 'replay', 'grants'],
+  ...['rebase', 'status', 'upkeep', 'retention', 'prune', 'trim', 'decide', 'watch', 'journey', 'replay', 'grants'],
 ]
 
 export interface Routines {

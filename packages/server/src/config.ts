@@ -1,5 +1,6 @@
 /** The configuration of a server, complete and frozen. `read-config.ts` makes it. */
 import type { Role } from './permissions.ts'
+import type { RetentionConfig } from './retention-settings.ts'
 
 export const workspaceProviders = ['google', 'local', 's3', 'azure'] as const
 export type WorkspaceProvider = (typeof workspaceProviders)[number]
@@ -41,6 +42,8 @@ export interface Config {
     readonly documentBytes: number
     readonly perMinute: number
   }
+  /** What the outbox keeps for how long, and where it goes then; the defaults of the engine when empty. */
+  readonly retention: RetentionConfig
   /** Development sign-in; refused on anything but loopback. */
   readonly development: boolean
   /** Off only to measure what it costs. */

@@ -20,7 +20,10 @@ export interface OpenPlatform extends Platform {
 export function createPlatform(config: Config, parts: PlatformParts = {}): OpenPlatform {
   const log = parts.log ?? createLog(config.logLevel)
   const pool = poolOf(config.databaseUrl, parts.poolMax ?? 20, log)
-  const outbox = createOutbox({ pool })
+  const outbox = createOutbox({
+    pool,
+    listener: { warning: ({ code, message }) => log.warn({ code, detail: message }) },
+  })
   const search = postgresSearch({ connectionString: config.searchDatabaseUrl })
   return {
     config,

@@ -10,7 +10,9 @@ import { HermodError } from 'hermod'
 import { didYouMean, maskUrl, nearest } from 'hermod/cli'
 import { parse, TomlError } from 'smol-toml'
 import type { Config } from './config.ts'
-import { type Setting, settings } from './settings.ts'
+import { archiveProblem, retentionOf } from './retention-settings.ts'
+import type { Setting } from './setting.ts'
+import { settings } from './settings.ts'
 
 export interface Sources {
   /** By key: `{ port: '4400' }`. Undefined = not given. */
@@ -78,8 +80,14 @@ export function inspectConfig(sources: Sources = {}): ConfigReading {
     values.set(setting.key, accept(setting, found, problems))
     return entryOf(setting, found)
   })
+  const together = archiveProblem((key) => values.get(key))
+  if (together !== undefined) problems.push({ ...together, origin: originOf(entries, together.key) })
   const config = problems.length === 0 ? assemble(values, sources) : undefined
   return { config, entries, problems }
+}
+
+function originOf(entries: readonly ConfigEntry[], key: string): string {
+  return entries.find((entry) => entry.key === key)?.origin ?? 'nowhere'
 }
 
 /** Looks a setting up in one place. */
@@ -224,24 +232,26 @@ function toText(value: unknown): string {
 
 function mask(key: string, value: unknown): string {
   if (value === undefined || value === '') return '–'
-  return key === 'secret' ? '***' : maskUrl(String(value))
+  return key.endsWith('Url') ? maskUrl(String(value)) : '***'
 }
 
 function assemble(values: ReadonlyMap<string, unknown>, sources: Sources): Config {
   const all: Record<string, unknown> = {}
   for (const [key, value] of values) {
+    if (/^(retention|archive)\./.test(key)) continue
     const [first = '', second] = key.split('.')
     if (second === undefined) all[first] = value
     else all[first] = { ...(all[first] as object), [second]: value }
   }
   const config = all as unknown as Config
   const { workspace, databaseUrl, searchDatabaseUrl } = config
-  const folder = resolve(sources.folder ?? process.cwd(), workspace.folder)
+  const base = sources.folder ?? process.cwd()
   return Object.freeze({
     ...config,
     searchDatabaseUrl: searchDatabaseUrl || databaseUrl,
-    workspace: Object.freeze({ ...workspace, folder }),
+    workspace: Object.freeze({ ...workspace, folder: resolve(base, workspace.folder) }),
     limits: Object.freeze(config.limits),
+    retention: retentionOf((key) => values.get(key), base),
     development: false,
     outbox: true,
   })

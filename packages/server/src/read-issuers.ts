@@ -2,9 +2,7 @@
 import { didYouMean } from 'hermod/cli'
 import type { Role } from './actor.ts'
 import type { Issuer } from './config.ts'
-
-/** A value that was read, or what it must be. */
-export type Read<T> = { readonly value: T } | { readonly must: string }
+import type { Read } from './setting.ts'
 
 type Given = Readonly<Record<string, unknown>>
 

@@ -4,21 +4,9 @@
  */
 import type { Role } from './actor.ts'
 import { type Config, type Issuer, workspaceProviders } from './config.ts'
-import { type Read, readIssuers } from './read-issuers.ts'
-
-export interface Setting {
-  /** Path in the project file and in Config: `limits.perMinute`. */
-  readonly key: string
-  readonly variables: readonly [string, ...string[]]
-  readonly says: string
-  /** The default, as written in the project file; undefined = must be given. */
-  readonly fallback?: string | number | boolean | readonly never[]
-  /** Shown as *** (or a URL without its password). */
-  readonly masked?: true
-  /** An example of a right value, for messages. */
-  readonly example: string
-  read(given: unknown): Read<unknown>
-}
+import { readIssuers } from './read-issuers.ts'
+import { retentionSettings } from './retention-settings.ts'
+import { oneOf, type Read, type Setting, setting, text, whole, yesOrNo } from './setting.ts'
 
 const roles: readonly Role[] = ['reader', 'editor', 'operator', 'admin']
 const logLevels: readonly Config['logLevel'][] = [
@@ -120,38 +108,8 @@ export const settings: readonly Setting[] = [
     example: 'info',
     read: oneOf(logLevels),
   }),
+  ...retentionSettings,
 ]
-
-function setting(key: string, rest: Omit<Setting, 'key' | 'variables'> & Partial<Setting>) {
-  const words = key.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase()
-  return Object.freeze({ variables: [`HERMOD_${words}`] as const, ...rest, key })
-}
-
-function text(lengthMin: number, lengthMax: number) {
-  const must = `must be text of ${lengthMin} to ${lengthMax} characters`
-  return (given: unknown): Read<string> =>
-    typeof given === 'string' && given.length >= lengthMin && given.length <= lengthMax ? { value: given } : { must }
-}
-
-function whole(min: number, max: number) {
-  return (given: unknown): Read<number> => {
-    const value = typeof given === 'string' && /^\d{1,15}$/.test(given) ? Number(given) : given
-    return Number.isInteger(value) && Number(value) >= min && Number(value) <= max
-      ? { value: Number(value) }
-      : { must: `must be a whole number from ${min} to ${max}` }
-  }
-}
-
-function oneOf(words: readonly string[]) {
-  return (given: unknown): Read<string> =>
-    words.includes(given as string) ? { value: given as string } : { must: `must be one of ${words.join(', ')}` }
-}
-
-function yesOrNo(given: unknown): Read<boolean> {
-  if (typeof given === 'boolean') return { value: given }
-  if (/^(true|1|yes|on)$/i.test(String(given))) return { value: true }
-  return /^(false|0|no|off)$/i.test(String(given)) ? { value: false } : { must: 'must be true or false' }
-}
 
 function databaseAddress(given: unknown): Read<string> {
   const fits = typeof given === 'string' && URL.canParse(given) && /^postgres(ql)?:$/.test(new URL(given).protocol)

@@ -2,9 +2,16 @@
 
 import { bornExpired, idTakenLongAgo, slowCursor } from '../../../packages/hermod/test/upkeep/cases/drop.ts'
 import { openProducer } from '../../../packages/hermod/test/upkeep/cases/partitions.ts'
+import {
+  heldFollowers,
+  neededPositions,
+  neededRows,
+  slowTable,
+} from '../../../packages/hermod/test/upkeep/cases/retention-by-day.ts'
 import type { Sabotage } from '../sabotage.ts'
 
 const file = 'routines/retention.sql'
+const trim = 'routines/trim.sql'
 
 export const sabotages: readonly Sabotage[] = [
   {
@@ -64,5 +71,60 @@ export const sabotages: readonly Sabotage[] = [
     ],
     caughtBy: openProducer,
     red: /waits more than 100 ms for a lock/,
+  },
+  {
+    name: 'no-trim',
+    says: 'only whole leaves go: a slow table keeps everything',
+    patches: [{ file: trim, find: 'return greatest(least(days / 7, 1), days / 12);', replace: 'return 3650;' }],
+    caughtBy: slowTable,
+    red: /no event is older than eight days/,
+  },
+  {
+    name: 'trim-unread',
+    says: 'positions go when they are old, read or not',
+    patches: [{ file: trim, find: 'cut := least(cut, low);', replace: '' }],
+    caughtBy: neededPositions,
+    red: /unread by a paused subscription/,
+  },
+  {
+    name: 'trim-kept',
+    says: 'positions go that a replay needs',
+    patches: [{ file: trim, find: 'cut := least(cut, (select min(k.pos) + 1 from outbox.keep k));', replace: '' }],
+    caughtBy: neededPositions,
+    red: /kept for a replay/,
+  },
+  {
+    name: 'trim-unnumbered',
+    says: 'events go that have no position yet',
+    patches: [
+      {
+        file: trim,
+        find: 'and (pg_visible_in_snapshot(e.xid, $3) or e.id <= (select t.fenced_id from outbox.setting t))',
+        replace: 'and ($3::pg_snapshot is not null)',
+      },
+    ],
+    caughtBy: neededRows,
+    red: /neither numbered nor due yet/,
+  },
+  {
+    name: 'trim-scheduled',
+    says: 'events go that are not due yet',
+    patches: [{ file: trim, find: 'and e.id not in (select event_id from filed)', replace: '' }],
+    caughtBy: neededRows,
+    red: /neither numbered nor due yet/,
+  },
+  {
+    name: 'trim-followers',
+    says: 'positions go that wait behind a failed event',
+    patches: [{ file: trim, find: 'return least(cut, low);', replace: 'return cut;' }],
+    caughtBy: heldFollowers,
+    red: /positions that wait behind it/,
+  },
+  {
+    name: 'expire-without-release',
+    says: 'an expired dead letter of a coalesced subscription takes its followers with it',
+    patches: [{ file: 'routines/prune.sql', find: 'perform outbox.walk_to_newest(d, up_to);', replace: 'null;' }],
+    caughtBy: heldFollowers,
+    red: /released when the dead letter expired/,
   },
 ]

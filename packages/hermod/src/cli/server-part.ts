@@ -1,10 +1,13 @@
 /** What the server adds to the bin where it is installed: `hermod-server/cli` exports this. */
 import type { NumberedSql } from '../numbered-sql.ts'
+import type { WorkerOptions } from '../options.ts'
 import type { Outbox } from '../outbox.ts'
 import type { Command, Context } from './command.ts'
 
 export interface OpenOutbox {
   readonly outbox: Outbox
+  /** How its workers are started; what the command line says comes on top. */
+  readonly worker?: WorkerOptions
   close(): Promise<void>
 }
 

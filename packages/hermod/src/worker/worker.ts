@@ -23,7 +23,7 @@ import { Rate } from './rate.ts'
 import { heartbeatMs, Registry } from './registry.ts'
 import type { Station } from './station.ts'
 import { Turnstile } from './turnstile.ts'
-import { Upkeep } from './upkeep.ts'
+import { Upkeep } from './upkeep/upkeep.ts'
 import { Wake } from './wake.ts'
 
 export interface WorkerContext {

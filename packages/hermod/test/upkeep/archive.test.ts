@@ -8,7 +8,7 @@ import { gunzipSync } from 'node:zlib'
 import { expect, onTestFinished } from 'vitest'
 import { defineCase, type Env, exerciseCases } from '../../../../test/support/case.ts'
 import { workerOptions } from '../../src/options.ts'
-import type { Archive } from '../../src/worker/archive.ts'
+import type { Archive } from '../../src/worker/upkeep/archive.ts'
 import { dayMs, emitMany, leafName, rowsIn, setup, tinyLeaves } from './cases/leaves.ts'
 import { bucket, s3Double } from './s3-double.ts'
 
@@ -39,8 +39,9 @@ const toFolder = defineCase('a folder gets one file per leaf, in order of positi
   const { turn } = await oldEvents(env, { folder })
   await turn()
   const files = (await readdir(folder)).toSorted()
-  expect(files).toEqual(
-    [1, 11, 21].map((n) => `log-${String(n).padStart(19, '0')}-${String(n + 10).padStart(19, '0')}.ndjson.gz`),
+  const digits = (n: number) => String(n).padStart(19, '0')
+  expect(files, 'three leaves that are full, and what is old of the one in use').toEqual(
+    [1, 11, 21, 31].map((n) => `log-${digits(n)}-${digits(Math.min(n + 10, 36))}.ndjson.gz`),
   )
   const lines = linesOf(await readFile(join(folder, files[0] ?? '')))
   expect(lines.map(({ position }) => position)).toEqual(Array.from({ length: 10 }, (_, n) => String(n + 1)))
@@ -99,6 +100,94 @@ const noFolder = defineCase('a folder that cannot be written keeps the leaf', as
   expect(await rowsIn(env.db, leafName('log', 1))).toBe(10)
 })
 
+const slowLeaf = defineCase('a leaf that fills slowly is archived in parts, each position once', async (env) => {
+  const folder = await mkdtemp(join(tmpdir(), 'hermod-test-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const made = await setup(env, { archive: { folder } })
+  await tinyLeaves(env.db, 2)
+  made.outbox.subscribe('all', { revision: 1, types: ['*'], sink: made.sink, from: 'beginning' })
+  for (const count of [3, 4, 8]) {
+    await emitMany(env.db, count)
+    await env.engine.testing.drain(made.outbox)
+    await made.clock.advance(9 * dayMs)
+    await made.turn()
+  }
+  const files = (await readdir(folder)).toSorted()
+  const lines = await Promise.all(files.map(async (file) => linesOf(await readFile(join(folder, file)))))
+  expect(lines.map(({ length }) => length)).toEqual([3, 4, 3, 5])
+  const positions = lines.flat().map(({ position }) => Number(position))
+  expect(positions).toEqual(Array.from({ length: 15 }, (_, n) => n + 1))
+  expect(await env.db.query('select from outbox.event')).toEqual([])
+})
+
+/** One dead letter, one unknown outcome, one that was given up, one receipt; all of them expired. */
+async function expiredDeliveries(env: Env, archive: Archive) {
+  const made = await setup(env, { archive })
+  const { rejected } = await env.engine.load<typeof import('../../src/sinks/sink.ts')>('sinks/sink.ts')
+  made.sink.answer(({ aggregateId }) =>
+    aggregateId === 'd1' || aggregateId === 'd3' ? rejected({ code: 'no', message: 'not today' }) : undefined,
+  )
+  made.outbox.subscribe('all', { revision: 1, types: ['*'], sink: made.sink, from: 'beginning' })
+  await emitMany(env.db, 5)
+  await env.engine.testing.drain(made.outbox)
+  const { length } = await env.db.query(`update outbox.delivery set state = 'discarded', reason = 'given up'
+    where aggregate_id = 'd3' returning pos`)
+  expect(length).toBe(1)
+  await env.db.query(`insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, updated_at)
+    select 'all', l.lane, l.pos, l.event_id, e.aggregate_type, e.aggregate_id, l.hash,
+           case e.aggregate_id when 'd4' then 'unknown' else 'delivered' end, outbox.clock()
+      from outbox.log l join outbox.event e on e.id = l.event_id where e.aggregate_id in ('d4', 'd5')`)
+  await made.clock.advance(10 * dayMs)
+  await made.turn()
+  await made.clock.advance(21 * dayMs)
+  return made
+}
+
+const expired = defineCase('expired dead letters are archived before they go', async (env) => {
+  const folder = await mkdtemp(join(tmpdir(), 'hermod-test-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const { turn } = await expiredDeliveries(env, { folder })
+  expect(await env.db.query('select from outbox.event'), 'their events are long gone').toEqual([])
+  await turn()
+  expect(await env.db.query('select from outbox.delivery')).toEqual([])
+  const [file, ...more] = (await readdir(folder)).filter((name) => name.startsWith('delivery-'))
+  expect(more).toEqual([])
+  const lines = linesOf(await readFile(join(folder, file as string)))
+  const found = new Map(lines.map((line) => [(line.aggregate as string[])[1], line]))
+  expect([...found.keys()].toSorted(), 'what was delivered needs no archive').toEqual(['d1', 'd3', 'd4'])
+  expect(found.get('d1')).toMatchObject({
+    subscription: 'all',
+    state: 'dead',
+    code: 'no',
+    error: 'not today',
+    event: { type: 'document.updated', payload: { n: 1 } },
+  })
+  expect(found.get('d3')).toMatchObject({ state: 'discarded', reason: 'given up' })
+  expect(found.get('d4')).toMatchObject({ state: 'unknown', event: { payload: { n: 4 } } })
+  const audit = await env.db.query(
+    `select sum(count)::int as count from outbox.audit where action = 'retention.delivery' and reason like '%archived in%'`,
+  )
+  expect(audit, 'each removal says where to find it').toEqual([{ count: 3 }])
+})
+
+const notExpired = defineCase('a dead letter that could not be archived stays', async (env) => {
+  const double = await s3Double()
+  const { turn, warnings } = await expiredDeliveries(env, { s3: { ...bucket, endpoint: double.endpoint } })
+  double.failWith = 503
+  await turn()
+  const left = () => env.db.query(`select aggregate_id as id, state from outbox.delivery order by id`)
+  expect(await left(), 'only the receipt went').toEqual([
+    { id: 'd1', state: 'dead' },
+    { id: 'd3', state: 'discarded' },
+    { id: 'd4', state: 'unknown' },
+  ])
+  expect(warnings.map(({ code }) => code)).toEqual(['HMD_ARCHIVE_FAILED'])
+  double.failWith = undefined
+  await turn()
+  expect(await left()).toEqual([])
+  expect([...double.objects.keys()].filter((path) => path.includes('/delivery-')).length).toBe(1)
+})
+
 const options = defineCase('options say what is wrong, and no secret', async () => {
   const wrong = (archive: object) => () => workerOptions({ retention: { archive } })
   expect(wrong({})).toThrow(/archive must have either folder or s3/)
@@ -108,4 +197,4 @@ const options = defineCase('options say what is wrong, and no secret', async () 
   expect(wrong({ folders: 'x' })).toThrow(/did you mean folder/)
 })
 
-exerciseCases([toFolder, toBucket, wrongKey, noFolder, options], { ownCluster: false })
+exerciseCases([toFolder, toBucket, wrongKey, noFolder, slowLeaf, expired, notExpired, options], { ownCluster: false })

@@ -105,6 +105,8 @@ const sizes = defineCase('leaves are sized by the measured rate', async (env) =>
   const rows = Number(await size(7))
   expect(rows, '500,000 an hour for a week in 24 leaves').toBe(3_500_000)
   expect((500_000 * 24 * 7) / rows).toBeLessThanOrEqual(24)
+  await db.query(`select setval('outbox.event_id', 833333)`)
+  expect(Number(await size(7)) / 10_000_000, 'days of ten million events in one leaf').toBeLessThan(1)
 })
 
 const turns = defineCase('one turn per piece and interval, over all workers', async (env) => {
@@ -122,7 +124,7 @@ const worker = defineCase('a worker runs it, and stops it', async ({ db, engine 
   const outbox = engine.createOutbox({ pool: db.pool })
   outbox.subscribe('all', { revision: 1, types: ['*'], sink: engine.testing.memorySink() })
   const running = await outbox.start()
-  await eventually(async () => (await db.query('select from outbox.upkeep')).length === 4)
+  await eventually(async () => (await db.query('select from outbox.upkeep')).length === 5)
   await running.stop()
   const leaves = await db.query(`select from outbox.partition where parent = 'event' and to_value is not null`)
   expect(leaves.length).toBeGreaterThanOrEqual(2)
@@ -132,7 +134,7 @@ const asWorker = defineCase('the worker role may do all of it', async (env) => {
   const { db, engine } = env
   const { clock, outbox, sink } = await setup(env)
   const roles = await engine.load<typeof import('../../src/desk/roles.ts')>('desk/roles.ts')
-  const { Upkeep } = await engine.load<typeof import('../../src/worker/upkeep.ts')>('worker/upkeep.ts')
+  const { Upkeep } = await engine.load<typeof import('../../src/worker/upkeep/upkeep.ts')>('worker/upkeep/upkeep.ts')
   await tinyLeaves(db)
   outbox.subscribe('all', { revision: 1, types: ['*'], sink, from: 'beginning' })
   await emitMany(db, 35)

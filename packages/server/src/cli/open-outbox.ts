@@ -21,7 +21,7 @@ export async function openPlatformOutbox(context: Context, purpose: Purpose = 'w
       await watching?.stop()
       await platform.close()
     }
-    return { outbox: platform.outbox, close }
+    return { outbox: platform.outbox, close, worker: { retention: config.retention } }
   } catch (error) {
     await platform.close()
     throw error

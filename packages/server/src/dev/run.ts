@@ -62,12 +62,12 @@ export async function startDev(stages: Stages, options: DevOptions, logLevel: Co
  * Nobody else works on this database, so what a killed worker had leased is free at once: otherwise
  * its lanes would wait for their leases to end.
  */
-async function startWorker({ platform: { outbox, pool } }: RunningServer): Promise<Worker> {
+async function startWorker({ platform: { outbox, pool, config } }: RunningServer): Promise<Worker> {
   await pool.query(
     `select outbox.release(subscription, owner, array[lane]::smallint[], array[fence])
        from outbox.lane where owner is not null`,
   )
-  return outbox.start({ name: 'dev', stopGraceMs: 1_000 })
+  return outbox.start({ name: 'dev', stopGraceMs: 1_000, retention: config.retention })
 }
 
 async function openServer(config: Config, mail: MailCatcher): Promise<RunningServer> {
@@ -107,5 +107,6 @@ function configOf(data: DataFolder, port: number, logLevel: Config['logLevel']):
     outbox: true,
     logLevel,
     limits: { bodyBytes: 1_048_576, documentBytes: 4_194_304, perMinute: 100_000 },
+    retention: {},
   })
 }

@@ -1,7 +1,7 @@
 // The server's commands as people run them: real processes of the built packages.
 
 import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -125,5 +125,24 @@ describe('a server and a worker of their own', slow, () => {
     expect(served.out).toContain('server.stopped')
     expect(worked.code).toBe(0)
     expect(`${served.out}${worked.out}${worked.err}`).not.toContain('s3cr3t')
+  })
+
+  it('work keeps what the settings say, and archives it first', async () => {
+    const archive = join(folder, 'archive')
+    const settings = { HERMOD_RETENTION_EVENT_DAYS: '0', HERMOD_ARCHIVE_FOLDER: 'archive' }
+    await db.query(`select outbox.emit('thing.happened', 'thing', 'archived', '{}')`)
+    const working = start(['work'], { ...withAll(), ...settings })
+    const archived = () => existsSync(archive) && readdirSync(archive).length > 0
+    const left = async () => (await db.query(`select from outbox.event where aggregate_id = 'archived'`)).length
+    await eventually(
+      async () => {
+        // Its turn comes at the next look, not in a minute.
+        await db.query(`delete from outbox.upkeep where piece = 'trim'`)
+        return archived() && (await left()) === 0
+      },
+      { timeoutMs: 45_000, everyMs: 500, what: 'the event to be archived and removed' },
+    )
+    working.child.kill('SIGTERM')
+    expect((await working.end).code).toBe(0)
   })
 })

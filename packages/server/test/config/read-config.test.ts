@@ -151,6 +151,51 @@ describe('issuers', () => {
   })
 })
 
+describe('retention', () => {
+  const bucket = {
+    HERMOD_ARCHIVE_ENDPOINT: 'https://s3.example.org',
+    HERMOD_ARCHIVE_BUCKET: 'cold',
+    HERMOD_ARCHIVE_ACCESS_KEY_ID: 'key',
+    HERMOD_ARCHIVE_SECRET_ACCESS_KEY: 'pa55word',
+  }
+
+  it('has the days of the engine and no archive unless told otherwise', () => {
+    expect(read().retention).toEqual({ eventDays: 7, attemptDays: 7, deliveryDays: 30, keyDays: 7 })
+    put('hermod.toml', '[retention]\neventDays = 0.5\n[archive]\nfolder = "cold"\n')
+    expect(read({ HERMOD_RETENTION_DELIVERY_DAYS: '90' }).retention).toEqual({
+      eventDays: 0.5,
+      attemptDays: 7,
+      deliveryDays: 90,
+      keyDays: 7,
+      archive: { folder: join(folder, 'cold') },
+    })
+  })
+
+  it('archives into a bucket, whose secret is masked', () => {
+    expect(read(bucket).retention.archive?.s3).toEqual({
+      endpoint: 'https://s3.example.org',
+      bucket: 'cold',
+      region: 'us-east-1',
+      accessKeyId: 'key',
+      secretAccessKey: 'pa55word',
+      prefix: '',
+    })
+    const { entries } = inspectConfig({ folder, env: { ...enough, ...bucket } })
+    expect(JSON.stringify(entries)).not.toContain('pa55word')
+  })
+
+  it('is refused where it is nonsense, or half of it is missing', () => {
+    const two = { ...enough, ...bucket, HERMOD_ARCHIVE_FOLDER: 'cold', HERMOD_RETENTION_EVENT_DAYS: '-1' }
+    expect(problemsOf(two)).toEqual([
+      '  retention.eventDays (HERMOD_RETENTION_EVENT_DAYS) must be a number of days from 0 to 3650 (got "-1"). For example: 7',
+      '  archive.folder (HERMOD_ARCHIVE_FOLDER) and a bucket are both given. Give one of them',
+    ])
+    expect(problemsOf({ ...enough, HERMOD_ARCHIVE_BUCKET: 'cold', HERMOD_ARCHIVE_ENDPOINT: 'http://x' })).toEqual([
+      '  archive.accessKeyId (default) is missing. A bucket needs archive.accessKeyId and archive.secretAccessKey too',
+    ])
+  })
+})
+
 describe('what is shown', () => {
   it('masks secrets and passwords', () => {
     const { entries } = inspectConfig({ folder, env: enough })

@@ -131,6 +131,7 @@ function testConfig(databaseUrl: string, issuer: TestIssuer, folder: string, ove
     auditIp: 'full',
     trustProxy: false,
     limits: { bodyBytes: 1_048_576, documentBytes: 4_194_304, perMinute: 1_000_000 },
+    retention: {},
     development: false,
     outbox: true,
     logLevel: 'silent',

@@ -43,10 +43,10 @@ export const command: Command = {
   export default outbox`,
   ],
   async run(context) {
-    const { outbox, close } = await openOutbox(context)
+    const { outbox, close, worker: usual } = await openOutbox(context)
     const signals = listenForSignals(context.terminal, leaving)
     try {
-      const worker = await outbox.start(workerOptions(context))
+      const worker = await outbox.start({ ...usual, ...workerOptions(context) })
       context.terminal.say(`Working as ${worker.name}. Ctrl-C stops.`)
       const signal = await signals.first
       context.terminal.say('Stopping: what is in flight ends first. Once more leaves at once.')

@@ -18,7 +18,7 @@ export const dropGoes = defineCase('drop: what is old and read by all goes', asy
   await engine.testing.drain(outbox)
   await turn()
   expect(await rowsIn(db, firstLog), 'young leaves stay').toBe(10)
-  await clock.advance(8 * dayMs)
+  await clock.advance(7.5 * dayMs)
   await turn()
   expect(await rowsIn(db, firstLog)).toBe(0)
   expect(await rowsIn(db, firstEvent)).toBe(0)

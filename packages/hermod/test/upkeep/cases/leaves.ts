@@ -52,7 +52,7 @@ export const setup = async ({ db, engine }: Env, retention: Partial<Retention> =
     warning: (event: WarningEvent) => void warnings.push(event),
     error: (event: { error: unknown }) => void errors.push(event.error),
   }
-  const { Upkeep } = await engine.load<typeof import('../../../src/worker/upkeep.ts')>('worker/upkeep.ts')
+  const { Upkeep } = await engine.load<typeof import('../../../src/worker/upkeep/upkeep.ts')>('worker/upkeep/upkeep.ts')
   const { workerOptions } = await engine.load<typeof import('../../../src/options.ts')>('options.ts')
   const upkeep = new Upkeep(db.pool, workerOptions({ retention }), listener)
   const clock = await engine.testing.fakeClock(db.pool)

@@ -73,7 +73,7 @@ export const forgotten = defineCase('forgotten-subscription', async (env) => {
   expect(report).toEqual({
     subscription: 'forgotten',
     first_pos: 1,
-    held_leaves: 6,
+    held_leaves: 8,
     much: true,
     old: true,
   })

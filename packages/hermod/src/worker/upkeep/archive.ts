@@ -1,5 +1,5 @@
 /**
- * Archive: before a leaf of the log goes, its events are written as NDJSON + gzip, in order of
+ * Archive: before positions of the log go, their events are written as NDJSON + gzip, in order of
  * position, to a folder or an S3-compatible bucket. Only a complete file gets its final name.
  */
 import { createHash } from 'node:crypto'
@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { type Database, type PoolClient, select, transaction } from '../database.ts'
+import { type Database, type PoolClient, select, transaction } from '../../database.ts'
 import { putObject, type S3Target } from './s3.ts'
 
 export interface Archive {
@@ -18,25 +18,21 @@ export interface Archive {
   readonly s3?: S3Target | undefined
 }
 
-export interface LeafRange {
-  readonly name: string
-  readonly from: string | null
-  readonly to: string | null
-}
-
 interface File {
   readonly path: string
   readonly sha256: string
   readonly bytes: number
-  readonly rows: number
 }
 
 /** Positions a page: a payload has at most 256 kB, so a page stays far below the heap. */
 const pageRows = 500
 
 const LOCK = 'select outbox.lock_leaf($1)::text as mine'
-const NOTE = `insert into outbox.leaf as l (name, archived_as, archived_rows) values ($1, $2, $3)
-  on conflict (name) do update set archived_as = excluded.archived_as, archived_rows = excluded.archived_rows`
+/** From the first position that is neither gone nor in the archive. */
+const START = `select greatest(outbox.log_first($1), (select l.archived_to from outbox.leaf l where l.name = $1))::text as start`
+const NOTE = `insert into outbox.leaf as l (name, archived_to, archived_as, archived_rows) values ($1, $2::bigint, $3, $4)
+  on conflict (name) do update set archived_to = excluded.archived_to, archived_as = excluded.archived_as,
+    archived_rows = coalesce(l.archived_rows, 0) + excluded.archived_rows`
 
 /** By lane, because the log's index starts with it. A raw line break in JSON is only white space. */
 const PAGE = `
@@ -49,56 +45,75 @@ const PAGE = `
     left join outbox.event e on e.id = g.event_id
    order by g.pos`
 
+export interface Part {
+  readonly name: string
+  /** Up to this position, not included. */
+  readonly to: string
+  /** The leaf has nothing above it. */
+  readonly whole: boolean
+}
+
 /** Holds the leaf's advisory lock meanwhile, in a transaction that has no snapshot between pages. */
-export async function archiveLeaf(db: Database, leaf: LeafRange, target: Archive): Promise<void> {
+export async function archiveLeaf(db: Database, { name, to, whole }: Part, target: Archive): Promise<void> {
   await transaction(db, async (client) => {
-    const [lock] = await select(client, LOCK, [leaf.name])
+    const [lock] = await select(client, LOCK, [name])
     if (lock?.mine !== 'true') throw new Error('another worker is at it')
-    const folder = await mkdtemp(join(tmpdir(), 'hermod-archive-'))
-    try {
-      const file = await write(client, leaf, join(folder, 'leaf.ndjson.gz'))
-      const place = await store(file, archiveName(leaf), target)
-      await select(client, NOTE, [leaf.name, place, file.rows])
-    } finally {
-      await rm(folder, { recursive: true, force: true })
-    }
+    const [first] = await select(client, START, [name])
+    const start = BigInt(first?.start ?? to)
+    const count = { rows: 0 }
+    const stored =
+      start < BigInt(to)
+        ? await storeLines(lines(client, start, BigInt(to), count), archiveName(String(start), to), target)
+        : 'nothing was left'
+    await select(client, NOTE, [name, to, whole ? stored : null, count.rows])
   })
 }
 
 /** Names sort in order of position. */
-export function archiveName({ from, to }: LeafRange): string {
-  const digits = (value: string | null) => String(value).padStart(19, '0')
+export function archiveName(from: string, to: string): string {
+  const digits = (value: string) => value.padStart(19, '0')
   return `log-${digits(from)}-${digits(to)}.ndjson.gz`
 }
 
-async function write(client: PoolClient, leaf: LeafRange, path: string): Promise<File> {
+/** Written on this machine first, so that its size and hash are known. Resolves to where it is. */
+export async function storeLines(
+  pages: AsyncIterable<string> | Iterable<string>,
+  name: string,
+  target: Archive,
+): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'hermod-archive-'))
+  try {
+    return await store(await write(pages, join(folder, 'lines.ndjson.gz')), name, target)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function write(pages: AsyncIterable<string> | Iterable<string>, path: string): Promise<File> {
   const hash = createHash('sha256')
-  const count = { bytes: 0, rows: 0 }
+  let bytes = 0
   await pipeline(
-    Readable.from(lines(client, leaf, count)),
+    Readable.from(pages),
     createGzip(),
     async function* measure(chunks: AsyncIterable<Buffer>) {
       for await (const chunk of chunks) {
         hash.update(chunk)
-        count.bytes += chunk.length
+        bytes += chunk.length
         yield chunk
       }
     },
     createWriteStream(path),
   )
-  return { path, sha256: hash.digest('hex'), ...count }
+  return { path, sha256: hash.digest('hex'), bytes }
 }
 
-async function* lines(client: PoolClient, leaf: LeafRange, count: { rows: number }) {
-  const end = BigInt(leaf.to ?? 0)
-  let from = BigInt(leaf.from ?? 0)
-  while (from < end) {
+async function* lines(client: PoolClient, start: bigint, end: bigint, count: { rows: number }) {
+  for (let from = start; from < end; from += BigInt(pageRows)) {
     const rows = await select(client, PAGE, [String(from), String(end)])
     // Positions are dense up to the last one of an epoch.
     if (rows.length === 0) return
     yield `${rows.map(({ line }) => line).join('\n')}\n`
     count.rows += rows.length
-    from += BigInt(pageRows)
   }
 }
 

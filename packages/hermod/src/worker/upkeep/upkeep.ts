@@ -2,11 +2,13 @@
  * Everything that must be done now and then: partitions, retention, pruning, statistics. Any number
  * of workers run it; each piece is done by whoever gets its turn, and none can disturb delivery.
  */
-import { type Database, select } from '../database.ts'
-import type { ResolvedWorkerOptions } from '../options.ts'
-import { type Listener, notify } from '../telemetry.ts'
+import { type Database, select } from '../../database.ts'
+import type { ResolvedWorkerOptions } from '../../options.ts'
+import { type Listener, notify } from '../../telemetry.ts'
+import { removeExpired } from './expired.ts'
 import { addPartitions, DefaultLeaf } from './partitions.ts'
 import { Forgotten, type RetentionResult, retain } from './retention.ts'
+import { type Trimmed, trim } from './trim.ts'
 
 const TURN = 'select outbox.upkeep_turn($1, $2)::text as mine'
 const PRUNE = `select coalesce(max(rows), 0)::text as most
@@ -18,10 +20,11 @@ export const upkeepMs = 10_000
 /** A worker delivers first: what waited while it was away matters more. */
 const firstMs = 1_000
 const analyzeMs = 600_000
+const trimMs = 60_000
 const pruneRows = 1_000
 const pruneCallsMax = 100
 
-type Piece = 'partitions' | 'retention' | 'prune' | 'analyze'
+type Piece = 'partitions' | 'retention' | 'trim' | 'prune' | 'analyze'
 
 export class Upkeep {
   readonly #db: Database
@@ -35,6 +38,7 @@ export class Upkeep {
   #stopping = false
   /** The last turn's outcome, for tests and whoever asks. */
   last: RetentionResult | undefined
+  trimmed: Trimmed | undefined
 
   constructor(db: Database, options: ResolvedWorkerOptions, listener: Listener, everyMs = upkeepMs) {
     this.#db = db
@@ -80,6 +84,10 @@ export class Upkeep {
       this.last = await retain(this.#db, retention, this.#listener)
       await this.#forgotten.look(this.#db, this.#listener, retention.eventDays)
     })
+    await this.#piece('trim', everyMs === 0 ? 0 : trimMs, async () => {
+      const unarchived = (leaf: string) => this.last?.held.get(leaf) === 'not archived'
+      this.trimmed = await trim(this.#db, retention, this.#listener, unarchived)
+    })
     await this.#piece('prune', everyMs, () => this.#prune())
     await this.#piece('analyze', everyMs === 0 ? 0 : analyzeMs, async () => {
       await this.#db.query({ text: ANALYZE })
@@ -97,11 +105,12 @@ export class Upkeep {
   }
 
   async #prune(): Promise<void> {
-    const { eventDays, deliveryDays, keyDays } = this.#options.retention
+    const { retention } = this.#options
+    const days = [retention.eventDays, retention.deliveryDays, retention.keyDays]
     for (let call = 0; call < pruneCallsMax && !this.#stopping; call++) {
-      const days = [eventDays, deliveryDays, keyDays]
+      const expired = await removeExpired(this.#db, retention, pruneRows, this.#listener)
       const [row] = await select(this.#db, PRUNE, [...days, pruneRows])
-      if (Number(row?.most ?? 0) < pruneRows) return
+      if (Math.max(expired, Number(row?.most ?? 0)) < pruneRows) return
     }
   }
 }

@@ -2,10 +2,10 @@
  * Retention: leaves that are old and needed by nobody are archived where asked, emptied, and dropped
  * at the next turn. What holds a leaf is told, never waited for.
  */
-import { type Database, select } from '../database.ts'
-import type { Retention } from '../options.ts'
-import { type Listener, notify } from '../telemetry.ts'
-import { archiveLeaf } from './archive.ts'
+import { type Database, select } from '../../database.ts'
+import type { Retention } from '../../options.ts'
+import { type Listener, notify } from '../../telemetry.ts'
+import { type Archive, archiveLeaf, type Part } from './archive.ts'
 
 const LEAVES = `select parent, name, from_value::text, to_value::text, closed::text, frozen::text, archived_as, emptied::text
   from outbox.leaves()`
@@ -58,7 +58,7 @@ function ofParent(leaves: readonly Leaf[], parent: string): Leaf[] {
   return leaves.filter((leaf) => leaf.parent === parent && !leaf.emptied && (leaf.closed || leaf.to === null))
 }
 
-async function readLeaves(db: Database): Promise<Leaf[]> {
+export async function readLeaves(db: Database): Promise<Leaf[]> {
   const rows = await select(db, LEAVES)
   return rows.map((row) => ({
     parent: row.parent as string,
@@ -98,9 +98,7 @@ async function emptyLog(
       result.held.set(leaf.name, row.holder)
       return false
     }
-    const failed = await archiveLeaf(db, leaf, archive).catch((cause: unknown) => cause ?? 'failed')
-    if (failed !== undefined) {
-      tellArchive(listener, leaf, failed)
+    if (!(await archived(db, { name: leaf.name, to: leaf.to as string, whole: true }, archive, listener))) {
       result.held.set(leaf.name, 'not archived')
       return false
     }
@@ -108,12 +106,21 @@ async function emptyLog(
   return empty(db, leaf, eventDays, result)
 }
 
-function tellArchive(listener: Listener, { name }: Leaf, cause: unknown): void {
+/** False, and told: what is not in the archive stays. */
+export async function archived(db: Database, part: Part, archive: Archive, listener: Listener): Promise<boolean> {
+  try {
+    await archiveLeaf(db, part, archive)
+    return true
+  } catch (cause) {
+    tellArchive(listener, part.name, cause)
+    return false
+  }
+}
+
+export function tellArchive(listener: Listener, what: string, cause: unknown): void {
   const says = cause instanceof Error ? cause.message : String(cause)
-  notify(listener, 'warning', {
-    code: 'HMD_ARCHIVE_FAILED',
-    message: `${name} could not be archived and stays: ${says}`,
-  })
+  const message = `${what} could not be archived and stays: ${says}`
+  notify(listener, 'warning', { code: 'HMD_ARCHIVE_FAILED', message })
 }
 
 /** What is open keeps a copy of its event; then the leaf may go. */

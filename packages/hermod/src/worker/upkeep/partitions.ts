@@ -2,9 +2,9 @@
  * Partitions ahead of need: two free leaves above the number in use, added one at a time by short
  * transactions that never wait for long. Rows that had to land in a default leaf are told.
  */
-import { type Database, select } from '../database.ts'
-import type { Retention } from '../options.ts'
-import { type Listener, notify } from '../telemetry.ts'
+import { type Database, select } from '../../database.ts'
+import type { Retention } from '../../options.ts'
+import { type Listener, notify } from '../../telemetry.ts'
 
 const ADD = 'select outbox.add_ahead($1, $2::numeric) as added'
 const STRAYS = 'select rows::text, top::text from outbox.strays()'
