@@ -914,7 +914,7 @@ function outbox.trim_log(of_name text, days numeric, below bigint, rows_max inte
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off -- e56e0dbc340bb73fe3382f7cda052e5b
 
 function outbox.trim_slack(days numeric) → numeric
-  sql immutable parallel safe -- 29297662061430c6586eeb29f7ce99aa
+  sql immutable parallel safe -- f86db1786970ae59578fdcae8b8ae909
 
 function outbox.unkeep(of_id bigint) → void
   sql volatile -- 291207efe2fe5b66ad7bed55c866a0e4
