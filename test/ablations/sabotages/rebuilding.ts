@@ -29,6 +29,6 @@ export const sabotages: readonly Sabotage[] = [
       },
     ],
     caughtBy: takenOver.at(-1) as Case,
-    red: /is no longer in/,
+    red: /is no longer/,
   },
 ]
