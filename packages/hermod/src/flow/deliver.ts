@@ -23,8 +23,8 @@ export async function deliver(
   const valid = validate(subscription, newest, result)
   const loaded = await load(subscription, valid, options, result)
   const failed = new Set<string>()
-  for (const round of rounds(subscription, loaded)) {
-    const going = withoutBlocked(round, failed, result)
+  for (const wave of waves(subscription, loaded)) {
+    const going = withoutBlocked(wave, failed, result)
     if (!(await sendAll(subscription, going, options, failed, result))) break
   }
   return result
@@ -141,7 +141,7 @@ function withRow(event: Entry['event'], row: unknown): Entry['event'] {
  * Unless the sink itself keeps order within a call, a call holds one event of an aggregate: when it
  * fails, its followers have not been sent.
  */
-function rounds({ sink, order }: ResolvedSubscription, entries: readonly Entry[]): Entry[][] {
+function waves({ sink, order }: ResolvedSubscription, entries: readonly Entry[]): Entry[][] {
   if (order === 'none' || sink.capabilities?.keepsOrder === true) return [[...entries]]
   const depth = new Map<string, number>()
   const list: Entry[][] = []
@@ -149,9 +149,9 @@ function rounds({ sink, order }: ResolvedSubscription, entries: readonly Entry[]
     const key = aggregateKey(entry)
     const at = depth.get(key) ?? 0
     depth.set(key, at + 1)
-    const round = list[at]
-    if (round === undefined) list[at] = [entry]
-    else round.push(entry)
+    const wave = list[at]
+    if (wave === undefined) list[at] = [entry]
+    else wave.push(entry)
   }
   return list
 }
