@@ -31,7 +31,7 @@ interface File {
   readonly rows: number
 }
 
-/** Positions a page: a payload has at most 256 kB, so a page stays far below the heap. */
+/** Positions per page: a payload has at most 256 kB, so a page fits into the heap. */
 const pageRows = 500
 
 const LOCK = 'select outbox.lock_leaf($1)::text as mine'
@@ -49,7 +49,7 @@ const PAGE = `
     left join outbox.event e on e.id = g.event_id
    order by g.pos`
 
-/** Holds the leaf's advisory lock meanwhile, in a transaction that has no snapshot between pages. */
+/** Keeps the leaf's advisory lock meanwhile, in a transaction that has no snapshot between pages. */
 export async function archiveLeaf(db: Database, leaf: LeafRange, target: Archive): Promise<void> {
   await transaction(db, async (client) => {
     const [lock] = await select(client, LOCK, [leaf.name])
@@ -108,7 +108,7 @@ async function store(file: File, name: string, { folder, s3 }: Archive): Promise
   return putObject(s3, name, createReadStream(file.path), file)
 }
 
-/** Flushed before it gets its name: a name means a whole file, also after a crash. */
+/** Flushed before it gets its final name: such a name means a complete file, even after a crash. */
 async function storeInFolder(file: File, name: string, folder: string): Promise<string> {
   await mkdir(folder, { recursive: true })
   const part = join(folder, `${name}.part`)

@@ -1,4 +1,4 @@
-/** Tells the listener what a call brought and which events will be tried again. */
+/** Tells the listener the outcome of a call and which events will be retried. */
 import type { Entry } from '../flow/claim.ts'
 import type { Settlement } from '../flow/settle.ts'
 import { fingerprint } from '../sinks/fingerprint.ts'
