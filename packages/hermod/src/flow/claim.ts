@@ -1,6 +1,6 @@
 /**
- * claim: lease free lanes that have work, and read the next events of the lanes held. Leases run by
- * the database's clock; an idle claim writes nothing.
+ * claim: leases free lanes that have work, and reads the next events of leased lanes. Leases run by the
+ * database's clock; an idle claim writes nothing.
  */
 import { type Database, type Param, select, selectArrays } from '../database.ts'
 import { DeliveredEvent, type DeliveredEventFields } from '../delivered-event.ts'
@@ -16,7 +16,7 @@ const CLAIM = `select lane::text, fence::text, pos::text, expired::text, again_m
 const READ = `select lane, due, through, heads, payloads, kind_max
   from outbox.read($1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8, $9::boolean[])`
 
-/** Rows of the log looked at per lane and read when the filter matches few of them. */
+/** Most rows of the log that one read looks at per lane, if the filter matches few of them. */
 export const scanRows = 10_000
 
 export interface ClaimedLane {
@@ -25,14 +25,14 @@ export interface ClaimedLane {
   readonly cursor: bigint
   /** The former owner did not give it back: its lease ran out. */
   readonly expired: boolean
-  /** What a former owner may have sent late is sent again after this time. */
+  /** After this time the newest states are sent again, because of a late call of the former owner. */
   readonly againMs: number | undefined
 }
 
 export interface ClaimOptions {
   readonly lanesMax: number
   readonly leaseMs: number
-  /** How long a former owner's call may take to land last; null: it cannot do harm. */
+  /** How long a call of the former owner may still take; null: it cannot do harm. */
   readonly callMs: number | null
 }
 
@@ -59,18 +59,18 @@ export interface LaneRead {
   readonly through: bigint
   readonly fresh: Entry[]
   readonly due: Entry[]
-  /** A limit was met: there is probably more. */
+  /** The read hit a limit: there is probably more. */
   readonly more: boolean
 }
 
 export interface ReadLimits {
   readonly count: number
   readonly bytes: number
-  /** One worker may look although the destination is held. */
+  /** Read for a probe, although the breaker is open. */
   readonly probing: boolean
 }
 
-/** What is read, and how its rows become events. */
+/** What to read, and how rows become events. */
 export interface Reader {
   readonly subscription: { readonly name: string; readonly revision: number }
   readonly lanes: readonly {
@@ -103,7 +103,7 @@ export function readValues({ subscription, lanes, limits }: Reader): Param[] {
   ]
 }
 
-/** The rows of outbox.read, put together by lane. */
+/** The rows of outbox.read, grouped by lane. */
 export async function readOf(
   db: Database,
   rows: readonly (string | null)[][],
@@ -123,14 +123,14 @@ export async function readOf(
   })
 }
 
-/** Neither can stand in JSON, in an id or in a key. */
+/** Neither occurs in JSON, in an id or in a key. */
 const RECORD = '\x1e'
 const FIELD = '\x1f'
 
-/** The fields of an event beside its payload, split when one of them is asked for. */
+/** The fields of an event besides its payload, split when one of them is asked for. */
 class Head {
   readonly #text: string
-  /** It says more than the common case: version, mark, names, key, headers. */
+  /** It has more fields than the common case: version, mark, names, key, headers. */
   readonly long: boolean
   #fields: string[] | undefined
 
@@ -189,7 +189,7 @@ function entriesOf(
   for (let at = 0; at < heads.length; at++) {
     const head = new Head(heads[at] as string)
     last = entryOf(head, lane, payloads[at] as string, names, definitions)
-    // Kinds beyond the code's range carry their names; SQL has not filtered them.
+    // Kinds without a code carry their names; SQL has not filtered them.
     const unlisted = head.long && last.mark !== 'due' && head.field(NAMES) !== ''
     if (!unlisted || listens(last.event.type, last.event.aggregateType)) kept.push(last)
   }
@@ -232,7 +232,7 @@ function entryOf(
   }
 }
 
-/** Decoded when asked for: most sinks need few of them. */
+/** Fields are decoded when asked for: most sinks need few of them. */
 class HeadFields implements DeliveredEventFields {
   readonly #head: Head
   readonly #kinds: Names
