@@ -1,7 +1,7 @@
 -- The auditor: counts what a window should have numbered and did not.
 
--- Since when the log is complete: before this moment retention may have taken rows of it. A second's doubt is resolved
--- as "taken": what is older was delivered or decided upon.
+-- Since when the log is complete: retention may have removed rows that are older. The precision is a second; in doubt
+-- a row counts as removed, because what is older was delivered or decided upon.
 create or replace function outbox.log_since() returns timestamptz
 language sql stable
 begin atomic

@@ -9,8 +9,8 @@ begin atomic
   values ('retention:' || gen_random_uuid(), 'policy', of_action, of_subscription, what, rows);
 end;
 
--- Dead letters, receipts and what was given up, lane by lane under its lock. Followers held behind a dead letter are
--- released before it goes: nothing undelivered is lost with it.
+-- Dead letters, receipts and discarded rows, lane by lane under its lock. Events blocked by a dead letter are released
+-- before it goes, so that nothing undelivered is lost with it.
 create or replace function outbox.prune_deliveries(days numeric, rows_max integer) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $$
 declare
@@ -49,7 +49,7 @@ begin
   return total;
 end $$;
 
--- Small leftovers, a bounded number of each; the caller comes back while there are more.
+-- Old rows of small tables, a bounded number of each; the caller calls again while there are more.
 create or replace function outbox.prune(event_days numeric, delivery_days numeric, key_days numeric, rows_max integer)
 returns table (what text, rows bigint)
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
