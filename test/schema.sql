@@ -440,7 +440,7 @@ UNION ALL
           WHERE e.id = d.event_id));
 
 function outbox.add_ahead(of_parent text, days numeric) → text
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- c2d09e1849d7eea15b27dadea76d51a9
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 793e4e14d811e2b3af7da37feef79ccd
 
 function outbox.add_partition(parent text, from_value bigint, to_value bigint) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a314914dfddc7f1e45366ef06c6a9fd4
@@ -452,7 +452,7 @@ function outbox.again_events(sub text, of_lane smallint, rows_max integer, OUT p
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 88096745aa612da59fef222ec32be0c4
 
 function outbox.apply_grants() → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f156bbb8ea9311c508d6268141ec80b0
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- ea7125aa66eca1570863665a0974790f
 
 function outbox.ask_journey(of_id bigint, want text) → outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 21be16cbd8c9ff42f6190b4820a41627
@@ -467,7 +467,7 @@ function outbox.assert_same_database(last outbox.step, system_identifier bigint,
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 732b8a0cf0b0c2f2df51cab5575ac9e2
 
 function outbox.assert_sequencer() → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- bdb8a2bf563bba9e2c5cdd92254c4ed6
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- b0cac01a8462c9eaf02359136480d00f
 
 function outbox.attempt_holder(of_name text, to_value bigint, days numeric) → text
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f3e307b50d5318d460c2cdb10c1c927f
@@ -476,7 +476,7 @@ function outbox.audit_policy(of_action text, of_subscription text, what text, ro
   sql volatile -- 30aae3b24347d8237e9f7ca8047537c8
 
 function outbox.batch_end(s outbox.subscription, of_lane smallint, after bigint) → bigint
-  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a8ee683ba6eaaa7fe8c7ff694f63281b
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 2f603bf66d05112ee5884c0625fa9294
 
 function outbox.begin_replay(of_journey bigint) → void
   sql volatile -- ceefaf7ce1189ec17459fd1b70ea9294
@@ -500,7 +500,7 @@ function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
 function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 74d932382abbce75d54daaa780a70d28
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- feac31e027cb2d1fe7aa9d557fbce104
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -533,7 +533,7 @@ function outbox.emit(type text, aggregate_type text, aggregate_id text, payload 
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 876a89ada962d9e2ec8cd79706cd119e
 
 function outbox.emit_keyed(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1f73d45c47fe7cc852dee00a0c48a5ce
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 6a2b46aae34fef658034237446528dc2
 
 function outbox.emit_many(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 8b7f9e5706f282b1cf469ef7750ac616
@@ -554,7 +554,7 @@ function outbox.enlist_again(sub text, rev integer, who text, of_journey bigint,
   plpgsql volatile set search_path=pg_catalog, pg_temp -- fb764af5147ee9c03fc58428e8a07aa4
 
 function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) → void
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- aa5341882684c7f25dbba6aab4763010
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 3c9282bc8a5be49256ff2af4f8e167ff
 
 function outbox.event_at(at_pos bigint, lane_count smallint) → bigint
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- d30492cf43cc9d2a06d7b5afe31c1807
@@ -614,13 +614,13 @@ function outbox.highest_pos() → bigint
   sql stable -- 0696d4e7aac87c6b2e45f4f5be3b07fa
 
 function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text) → timestamp with time zone
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- e55929b8215d85f8eb508a6f7a7c4cf2
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- a77db3eb44afd0f0086d644ac5a72857
 
 function outbox.holders() → text
   sql stable -- 7a28695cec9b639d0c92b8b387438233
 
 function outbox.identity(OUT system_identifier bigint, OUT database oid, OUT timeline integer) → record
-  plpgsql stable set search_path=pg_catalog, pg_temp -- 24a139e3841bddde049c625cbaf577e9
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 1d9b5d4b96176b8970ef1748b541b6d5
 
 function outbox.interrupt(s outbox.subscription, d outbox.delivery) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 7272adda9a1f171af1ba840342937327
@@ -644,7 +644,7 @@ function outbox.lacks_copy(from_value bigint, to_value bigint) → boolean
   sql volatile -- b6ac5dead4ebd5a5f073aee0a8d97053
 
 function outbox.lag_of(sub text, scan_max integer, OUT head bigint, OUT cursor_pos bigint, OUT delivered bigint, OUT past bigint, OUT processing bigint, OUT estimated boolean, OUT oldest_pos bigint) → record
-  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- cd032ae28672497aceffca2fa6925b23
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a158fa2297cf776dd98a8d740cf85cb9
 
 function outbox.lane_of(hash integer, lanes smallint) → smallint
   sql immutable parallel safe -- 54078025fb6098daa1f8f85145a2477a
@@ -746,7 +746,7 @@ function outbox.number_due(after_at timestamp with time zone, after_id bigint, n
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 79d08c1c5f4910a4cb70a8cc5c4e5557
 
 function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f42eeb02363a5fb66776bbd5efaa08d8
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8e60f39a9b7afe80be4c428623cda3cf
 
 function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 55d8cc885d656c29af1b5ca26d494e65
@@ -791,10 +791,10 @@ function outbox.rates(since timestamp with time zone) → TABLE(subscription tex
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set enable_bitmapscan=on set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
 
 function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[]) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 75ea1f112731562486d5f3406aaf9407
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 78f2569d33fff2d14740ca5779603884
 
 function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, head text, payload text)
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- fc1c37ef505cdeb00e58edea96b05286
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f6246ec36b9582ea427b4c4629550dd9
 
 function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
   sql stable -- fd821ba7b4404217490f3dbd77df43e0
@@ -803,7 +803,7 @@ function outbox.read_single(s outbox.subscription, after bigint, until bigint, e
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 73d2aca8d08334d1c8ad784f592a838f
 
 function outbox.rebase(request text, who text, why text, wait_ms integer, accept_missing boolean) → jsonb
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 166b47aebe74127688afd380d8c1a4dd
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- f0b61dbf4c82611a281221a58aa7c482
 
 function outbox.record_attempt(sub text, of_lane smallint, from_pos bigint, to_pos bigint, number bigint, call json, delivered integer, superseded integer, failed integer, rows json, dry_run boolean) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- cffc5ff32abdc64d85078251be202227
@@ -836,7 +836,7 @@ function outbox.replay_of(sub text) → bigint
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off -- 779b3a6443db1a895572f263e76927f7
 
 function outbox.replay_read(sub text, rev integer, who text, of_lane smallint, of_fence bigint, positions bigint[], ids bigint[], hashes integer[], sieved bigint, bytes_max bigint) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d2f7294a1aa97fd02eae593987af6ede
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 0abc39886d1bd6ff1ff0190816eed68c
 
 function outbox.replay_window(sub text, of_lane smallint, plan jsonb, after bigint, up_to bigint, rows_max integer, OUT through bigint, OUT matching integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 33da8382f070301828ca7b2e6782cc13
@@ -848,7 +848,7 @@ function outbox.rolled_back(request text, who text, why text) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- fffe6e161a9979a2dab15df6e5416dd8
 
 function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) → SETOF outbox.log
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 938937f60093b5b1c63ca6e2334b5e6f
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e80b689b460ec0e8d3c4220f66f48912
 
 function outbox.send_next(d outbox.delivery, at_pos bigint, of_event bigint) → void
   sql volatile set search_path=pg_catalog, pg_temp -- ab98f80b2c3487738c49686ba4f318c3
@@ -857,7 +857,7 @@ function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, o
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
 function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 85e76737865db4933246b220ad68d56a
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- fbbf59b70acb59fa227a2a97c423ef5a
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -866,10 +866,10 @@ function outbox.session_headers() → jsonb
   plpgsql stable set search_path=pg_catalog, pg_temp -- 04f8c0b6f33892c428ba21e7fda6e4c9
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 4f989d415370f2a59c0c464d7b7ee984
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 39e15c8a105428bd5514e41c7da077d1
 
 function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 2ec835bcf90687fa71d19f0ee0156865
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 214511ce265e2cb08bb82524548a4b77
 
 function outbox.settle_held(s outbox.subscription, of_lane smallint, r record) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- e93d7b549ca963752f7b3ab168e0d375
@@ -878,7 +878,7 @@ function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9f1448d900ff802b86b1ef517b9992e1
 
 function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamp with time zone) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 029af4266ffd6d97dd41230bf2144410
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 64327e0d4af7f697e1e17f99ac5424a8
 
 function outbox.settle_shadow(sub text, who text, batch json) → SETOF smallint
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 587abb4edddfc94402d15ce2d99802cb
@@ -890,7 +890,7 @@ function outbox.sieve(sub text, lanes smallint[], positions bigint[], ids bigint
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e5c93dd47b46b4fa340758b2be6abd47
 
 function outbox.start_epoch(epoch integer) → bigint
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 140684f033f91cd2d581c2e8b34d04c1
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- b1ff4490e56fa48f23b4a963d07ef59b
 
 function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint, of_hash integer, of_event bigint, of_type text, of_aggregate_type text, of_aggregate_id text, emitted_at timestamp with time zone) → TABLE(subscription text, lane smallint, state text, attempts integer, next_attempt_at timestamp with time zone, first_failed_at timestamp with time zone, updated_at timestamp with time zone, code text, blocked_by_pos bigint)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set enable_hashjoin=off set enable_mergejoin=off set jit=off set max_parallel_workers_per_gather=0 -- 824607ad9dd1e54a167144f1cf1e480b
@@ -899,13 +899,13 @@ function outbox.strays(OUT rows integer, OUT top bigint) → record
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 9f6522636faad0dae5aba2c715d6ab9d
 
 function outbox.subscribe(sub text, rev integer, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8b3f508a63180dc6fe3a0a222881f122
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 08030cfc3dea114e3f1110ad35b92afd
 
 function outbox.table_grants(role text, relation text) → text
   sql immutable parallel safe -- db2b9afbfa153bc1537afea1d226e8e6
 
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8d461cf378159e9914e8b7d1721bfaf9
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- b1344b467afe4edc84aa183900f141f6
 
 function outbox.trim_attempts(of_name text, days numeric, rows_max integer) → bigint
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 7c2800e0796b3ef264c6efca5cf42f49
@@ -941,10 +941,10 @@ function outbox.walk_to_newest(d outbox.delivery, up_to bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 71fed5437fe1dfbabe6f1f208824aff9
 
 function outbox.watch(target text, given jsonb, written text[]) → boolean
-  plpgsql volatile set lock_timeout=10s -- c451ad5fac449dad676b691d2f1531be
+  plpgsql volatile set lock_timeout=10s -- 25e6edbd2344ef8f3bae3aa79b322cbc
 
 function outbox.watch_options(target regclass, given jsonb) → jsonb
-  plpgsql volatile -- 2f0111c108be44e27ce4209895822b96
+  plpgsql volatile -- f7c13c7d41a832cafe23a2b56787166a
 
 function outbox.whereabouts(of_id bigint, of_xid xid8, of_not_before timestamp with time zone, OUT stage text, OUT pos bigint, OUT lane smallint, OUT hash integer) → record
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 922beeb8b70488937f7bf898996221ca

@@ -282,3 +282,37 @@ describe('cycles', () => {
     expect(cyclesOf(sources)).toEqual([])
   })
 })
+
+describe('words', () => {
+  const architecture = files.find(({ path }) => path === 'ARCHITECTURE.md')?.text ?? ''
+  const glossary = architecture.split('\n## Glossary\n')[1] ?? ''
+  const words = [...glossary.matchAll(/^\| ([a-z][a-z -]*) \| /gm)].map(([, name]) => name as string)
+  const entries = words.filter((name) => name !== 'word')
+  const engineText = files.filter(({ path }) => /^packages\/hermod\/(src|routines)\//.test(path))
+
+  it('the glossary has at most 40 words, sorted, each once', () => {
+    expect(entries.length).toBeGreaterThan(20)
+    expect(entries.length).toBeLessThanOrEqual(40)
+    expect(entries).toEqual([...new Set(entries)].sort())
+  })
+
+  it('the glossary explains only words that the engine uses', () => {
+    const unused = entries.filter((name) => {
+      const used = new RegExp(`\\b${name.replace(' ', '[ -]')}`, 'i')
+      return !engineText.some(({ text }) => used.test(text))
+    })
+    expect(unused).toEqual([])
+  })
+
+  it('words that were given up do not come back', () => {
+    const retired = new RegExp(
+      `\\b(${word('sa', 'ted')}|${word('le', 'nd')}(s|ing)?|${word('le', 'nt')}|${word('Held', 'Lane')})\\b`,
+      'i',
+    )
+    const spoken = files.filter(({ path }) =>
+      /^(docs\/|[A-Z]+\.md$|packages\/hermod\/(src|routines|migrations)\/)/.test(path),
+    )
+    expect(spoken.length).toBeGreaterThan(100)
+    expect(spoken.flatMap((file) => matches(file, retired))).toEqual([])
+  })
+})

@@ -1,6 +1,6 @@
--- The nouns. `event` and `log` are append-only; everything that changes is small.
+-- The tables. `event` and `log` are append-only; everything that changes is small.
 
--- Named by defaults below, so it must be there before them; it is kept up to date by routines/clock.sql.
+-- Defaults below name it, so it must exist before them; routines/clock.sql keeps it up to date.
 create function outbox.clock() returns timestamptz language sql volatile parallel safe
 return clock_timestamp();
 
@@ -29,14 +29,14 @@ create table outbox.event (
   type           text        not null,
   aggregate_type text        not null,
   aggregate_id   text        not null,
-  key            text,       -- the idempotency key, which the outside may know the event by
+  key            text,       -- the idempotency key, which destinations may know the event by
   headers        json,
   payload        json        not null,
   primary key (id)
 ) partition by range (id);
--- What an event must never be is refused by `outbox.assert_event` and its like in every function that inserts one, and
--- nobody else may insert. As CHECK constraints the same conditions are read from the catalogue by every statement,
--- which costs an emit a quarter of its time (docs/performance.md).
+-- Every function that inserts an event checks it (`outbox.assert_event` and its like), and nobody else may insert. As
+-- CHECK constraints, every statement would read the same conditions from the catalogue, which costs an emit a quarter
+-- of its time (docs/adr/packed-reads.md).
 create index event_xid on outbox.event (xid);
 create index event_scheduled on outbox.event (xid) where not_before is not null;
 
@@ -49,8 +49,8 @@ create table outbox.kind (
   primary key (type, aggregate_type)
 );
 
--- The numbered log: 28 bytes of data a row. `bytes` is the payload's, so that a read knows where to stop before it
--- looks for events.
+-- The numbered log: 28 bytes of data per row. `bytes` is the size of the payload, so that a read knows where to stop
+-- before it looks up events.
 create table outbox.log (
   pos      bigint   not null,
   event_id bigint   not null,
@@ -64,7 +64,7 @@ create index log_event_id on outbox.log using brin (event_id) with (pages_per_ra
 
 -- One row per sequencing step. `previous` is set while the window (previous, snapshot] is still being numbered in
 -- pieces; `reached` is then the highest event id done, `filed_after` the time beyond which its events were filed as
--- scheduled. `due_*` is how far scheduled events have been numbered. `last_id` was the last event id handed out when
+-- scheduled. `due_*` is how far scheduled events have been numbered. `last_id` was the last event id given out when
 -- `snapshot` was about to be taken, and `xid` was assigned after that: events up to `last_id` have an xid below `xid`.
 create table outbox.step (
   id                bigint      generated always as identity primary key,
@@ -101,7 +101,7 @@ create table outbox.idempotency (
 );
 create index idempotency_created_at on outbox.idempotency (created_at);
 
--- A named consumer. The `held_*` columns are its breaker: shared by all workers and by whoever looks.
+-- A named consumer. The `held_*` columns are its circuit breaker, shared by all workers.
 create table outbox.subscription (
   name         text        primary key check (name ~ '^[a-z][a-z0-9_.:-]{0,62}$'),
   revision     integer     not null check (revision >= 1),
@@ -154,8 +154,8 @@ create table outbox.lane (
   primary key (subscription, lane)
 ) with (fillfactor = 50);
 
--- Appended; the newest is the last by (fence, pos). Old entries lie where no scan starts. No foreign key: every settle
--- would lock the subscription's row once for each lane.
+-- Append-only; the newest is the last by (fence, pos). Old entries lie where no scan starts. No foreign key: with one,
+-- every settle would lock the subscription's row once for each lane.
 create table outbox.cursor (
   subscription text   not null,
   lane         smallint not null,
@@ -200,8 +200,8 @@ create index delivery_aggregate on outbox.delivery (subscription, lane, hash) wh
 create index delivery_state     on outbox.delivery (subscription, state, updated_at);
 create index delivery_event     on outbox.delivery (event_id);
 
--- What was sent: one row a call and lane (pos null), one row an event that did not succeed (pos set). Small calls that
--- followed each other within 20 ms and simply passed share one.
+-- What was sent: one row per call and lane (pos null), one row per event that did not succeed (pos set). Small calls
+-- that followed each other within 20 ms and passed share one.
 create sequence outbox.attempt_id as bigint;
 create table outbox.attempt (
   id           bigint      not null default nextval('outbox.attempt_id'),
@@ -258,7 +258,7 @@ create table outbox.audit (
 create index audit_at on outbox.audit (at);
 create index audit_event on outbox.audit (event_id) where event_id is not null;
 
--- The consumer's side: messages already handled.
+-- The inbox of consumers: messages already handled.
 create table outbox.inbox (
   consumer   text        not null check (octet_length(consumer) between 1 and 128),
   message_id text        not null check (octet_length(message_id) between 1 and 512),
@@ -268,7 +268,7 @@ create table outbox.inbox (
 create index inbox_at on outbox.inbox (at);
 
 
--- What came of one lane's batch.
+-- The settlement of one lane.
 create type outbox.settlement as (lane smallint, fence bigint, "from" bigint, "to" bigint, sent integer,
   delivered integer, superseded integer, failed integer, rows json, held json, done json);
 
@@ -279,12 +279,13 @@ do $$ begin
 exception when feature_not_supported or invalid_parameter_value then null;
 end $$;
 
--- The first leaves; later ones are added by `outbox.add_partition`, which waits for nobody.
+-- The first leaves; `outbox.add_partition` adds later ones without waiting for anybody.
 create table outbox.event_0000000000000000001 partition of outbox.event for values from (1) to (1000001)
   with (autovacuum_vacuum_insert_scale_factor = 0.5);
 create table outbox.log_0000000000000000001 partition of outbox.log for values from (1) to (1000001);
 update outbox.setting set covered = 1000001;
 create table outbox.attempt_0000000000000000001 partition of outbox.attempt for values from (1) to (1000001);
--- An insert by a producer never fails for want of a partition; the log's only writer makes its own.
+-- With a default leaf, an insert by a producer never fails because a partition is missing. Steps, the only writers of
+-- the log, add their own.
 create table outbox.event_default partition of outbox.event default;
 create table outbox.attempt_default partition of outbox.attempt default;

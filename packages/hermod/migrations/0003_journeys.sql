@@ -8,7 +8,7 @@ create table outbox.journey (
     check (state in ('queued', 'running', 'paused', 'succeeded', 'failed', 'cancelled')),
   phase        text,
   plan         jsonb       not null default '{}',   -- what was asked
-  progress     jsonb       not null default '{}',   -- done, total and what the kind needs to go on
+  progress     jsonb       not null default '{}',   -- done, total and what the kind needs to continue
   result       jsonb,
   error        text,
   -- what an operator wants
@@ -26,7 +26,7 @@ create table outbox.journey (
 ) with (fillfactor = 50);
 create index journey_open on outbox.journey (id) where ended_at is null;
 create index journey_subject on outbox.journey (subject, id);
--- Begun and not ended: one a subject and kind; a first fill is a rebuild.
+-- Begun and not ended: one per subject and kind; a first fill is a rebuild.
 create unique index journey_one on outbox.journey ((case kind when 'backfill' then 'rebuild' else kind end), subject)
   where kind <> 'verify' and started_at is not null and ended_at is null;
 

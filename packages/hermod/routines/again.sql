@@ -1,9 +1,9 @@
--- again: after a take-over by expiry, a call of the former owner may still be on its way and land last. One call
--- deadline later the newest state of every aggregate it may have carried is sent again. Not needed where the
--- destination itself refuses older versions, nor for ledgers, whose rows become `unknown`.
+-- again: after a take-over by expiry, a call of the former owner may still be under way and write last. One call
+-- deadline later the newest state of every aggregate it may contain is sent again. Not needed if the destination
+-- refuses older versions itself, nor for ledgers, whose rows become `unknown`.
 
--- What the former owner may have had in its hands: retries that were due, and the first events above the cursor. An
--- older note that is still open is kept: it begins earlier.
+-- Notes what the former owner may have been sending: retries that were due, and the first events above the cursor. An
+-- older note that is still open is extended, because it begins earlier.
 create or replace function outbox.note_again(sub text, lanes smallint[], call_ms integer) returns void
 language sql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
@@ -21,7 +21,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
    where l.subscription = sub and l.lane = w.lane
 $$;
 
--- The newest delivered event of each of these aggregates. `rows_max`: so many events the former owner can have read.
+-- The newest delivered event of each of these aggregates. `rows_max`: the most events the former owner can have read.
 create or replace function outbox.again_events(
   sub text, of_lane smallint, rows_max integer, out positions bigint[], out ids bigint[], out hashes integer[])
 language plpgsql stable set search_path = pg_catalog, pg_temp
@@ -48,7 +48,7 @@ begin
            order by e.aggregate_type, e.aggregate_id, g.pos desc) n;
 end $$;
 
--- It was sent.
+-- The newest states were sent: clears the note.
 create or replace function outbox.again_done(sub text, who text, of_lane smallint, of_fence bigint) returns void
 language sql set search_path = pg_catalog, pg_temp as $$
   update outbox.lane l

@@ -11,8 +11,8 @@ declare
   now timestamptz := outbox.clock();
   result timestamptz;
 begin
-  -- Only the first failure, and a failed probe of its owner, count: loops that fail together do not add up, and a late
-  -- failure does not end the probe under way.
+  -- Only the first failure and a failed probe count: loops that fail at the same time do not add up, and a late
+  -- failure does not end a probe under way.
   update outbox.subscription s
      set held_since = coalesce(s.held_since, now), held_cause = cause, held_says = left(says, 1000),
        held_count = s.held_count + 1, probe_owner = null,
@@ -28,7 +28,7 @@ begin
   return result;
 end $$;
 
--- May this worker try now? The right to try lapses by itself when its holder vanishes.
+-- May this worker probe now? The right to probe expires by itself if its worker vanishes.
 create or replace function outbox.probe(sub text, who text, call_ms integer) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -39,7 +39,7 @@ begin
   return found;
 end $$;
 
--- The right to try is given up unused.
+-- Gives the right to probe back unused.
 create or replace function outbox.unprobe(sub text, who text) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

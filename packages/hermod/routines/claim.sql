@@ -1,8 +1,8 @@
--- claim: lease lanes that have work. Plans are pinned here and wherever the log is read: on partitioned tables the
--- planner otherwise flips to a hash join over everything once statistics change.
+-- claim: leases lanes that have work. Plans are pinned here and wherever the log is read: on partitioned tables the
+-- planner otherwise changes to a hash join over everything when statistics change.
 
 -- Leases up to `lanes_max` free lanes that have work. An idle call writes nothing, not even a transaction id.
--- `call_ms`: how long a call of a former owner may take to land last; null: it cannot do harm (again.sql).
+-- `call_ms`: how long a call of the former owner may still take; null: it cannot do harm (again.sql).
 create or replace function outbox.claim(
   sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer default null)
 returns table (lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
@@ -30,7 +30,7 @@ begin
   end if;
   select st.pos into head from outbox.step st order by st.id desc limit 1;
   replayed := case when s.mode = 'live' then outbox.replay_of(sub) end;
-  -- All of them: loops that claim at the same moment pass over each other's lanes, and must find others.
+  -- All of them: loops that claim at the same moment skip each other's lanes, and must find others.
   candidates := array(
     select l.lane from outbox.lane l
      cross join lateral (select coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
@@ -71,7 +71,7 @@ begin
   if call_ms is not null and not s.ledger and s.mode = 'live' and cardinality(late) > 0 then
     perform outbox.note_again(sub, late, call_ms);
   end if;
-  -- In its own statement: the cursor of a settle that committed while this one locked.
+  -- A statement of its own, so that it sees the cursor of a settle that committed while this one waited for locks.
   return query
     select l.lane, l.fence, coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
                                      (select c.pos from outbox.cursor_of(sub, l.lane) c)), l.lane = any (late),

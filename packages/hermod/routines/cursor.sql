@@ -1,6 +1,6 @@
--- Where a lane is: its newest cursor, and that of a dry run.
+-- Where a lane stands: its newest cursor, live or of a dry run.
 
--- The newest cursor of a lane: the live one, or the shadow of a dry run.
+-- The newest cursor of a lane; `shadow_of`: the one of a dry run.
 create or replace function outbox.cursor_of(
   sub text, lane smallint, out fence bigint, out pos bigint, out delivered bigint)
 language sql stable set search_path = pg_catalog, pg_temp

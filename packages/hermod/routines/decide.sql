@@ -1,10 +1,10 @@
--- What an operator decides: retry, discard. Each is taken under the lane's lock, which the caller holds, and recorded
--- by the caller in one audit row.
+-- What an operator decides: retry, discard. The caller has locked the lane, and records the decision in one audit
+-- row.
 --
 --   dead, unknown, retrying ──retry──▶ retrying ──delivered──▶ walks on to the next event of its aggregate
 --   dead, unknown, retrying, pending ──discard──▶ discarded; what it held back goes on the same way
 
--- An event of the aggregate after this row's that was delivered: sending this one now would undo it. Null: none.
+-- A later event of the same aggregate that was delivered: sending this row now would undo it. Null: none.
 create or replace function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) returns bigint
 language sql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -27,9 +27,9 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
    order by g.pos limit 1
 $$;
 
--- A call may be under way with this row: its result must not count. The owner loses the lane, but the lease runs on:
--- nobody sends what comes next before that call has ended or its deadline has passed. An owner with no call under way
--- gives the lane back at once. A ledger needs none of it: its rows are checked right before the effect.
+-- A call with this row may be under way: its result must not count. The owner loses the lane, but the lease runs on, so
+-- that nobody sends what comes next before that call has ended or its deadline has passed. An owner without a call
+-- under way gives the lane back at once. A ledger does not need this: its rows are checked right before the effect.
 create or replace function outbox.interrupt(s outbox.subscription, d outbox.delivery) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -42,7 +42,7 @@ begin
   return found;
 end $$;
 
--- Given up. What was held behind it goes on.
+-- Gives a delivery up. Events that were blocked by it are delivered.
 create or replace function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -60,7 +60,7 @@ begin
   end if;
 end $$;
 
--- Many rows, each read again right before: the one before it may have closed or released it.
+-- Decides many rows. Each is read again right before: the decision on the one before it may have changed it.
 create or replace function outbox.decide(
   sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text, out done bigint[],
   out superseded bigint[])

@@ -1,6 +1,6 @@
 -- emit: inside the caller's transaction. The producer role may execute these functions and nothing else.
 
--- What must never be broken, whoever calls: U+001E and U+001F separate what workers read.
+-- Checks what must hold for every caller: U+001E and U+001F separate the fields that workers read.
 create or replace function outbox.assert_event(
   type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns void
 language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
@@ -15,8 +15,8 @@ begin
       'HMD_EVENT_INVALID: the payload must have 1 to 262144 bytes');
 end $$;
 
--- Many events in one statement. Arrays are of one length or null; the caller has validated the events, what must never
--- be broken is looked at again.
+-- Many events in one statement. Arrays have the same length or are null. The caller has validated the events; only what
+-- must hold for every caller is checked again.
 create or replace function outbox.emit_many(
   types text[], aggregate_types text[], aggregate_ids text[], payloads text[],
   versions smallint[] default null, headers text[] default null,
@@ -85,7 +85,7 @@ declare
   new_id bigint;
   known record;
   body bytea;
-  xid xid8 := pg_current_xact_id();   -- before the first id: a key may have to be waited for after it
+  xid xid8 := pg_current_xact_id();   -- before the first id: the insert may wait for a key after it
 begin
   for e in
     select * from unnest(types, aggregate_types, aggregate_ids, payloads, versions, headers, not_before, keys)

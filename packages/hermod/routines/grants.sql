@@ -1,12 +1,12 @@
 -- Roles: who may do what. Nothing to PUBLIC; a producer may call four functions and see nothing. Roles belong to the
 -- cluster, so they are made by `installRoles` (or by your own administrator); here are only the grants.
 
--- What a role may do with a table, and with which columns when not all.
+-- What a role may do with a table, and with which columns if not with all.
 create or replace function outbox.table_grants(role text, relation text) returns text
 language sql immutable parallel safe
 return case role
   when 'reader' then case relation
-    -- Payloads, and what may hold a copy of one, stay closed.
+    -- Payloads, and columns that may contain a copy of one, stay closed.
     when 'event' then 'select (id, xid, created_at, not_before, bytes, version, type, aggregate_type, aggregate_id)'
     when 'delivery' then 'select (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state, '
       || 'attempts, attempts_max, next_attempt_at, first_failed_at, updated_at, fence, code, fingerprint, reason)'
@@ -71,15 +71,15 @@ begin
   end if;
 end $$;
 
--- Applied last, whenever routines or tables changed: functions are born executable by PUBLIC, and default privileges of
--- one schema cannot change that. Installed roles get what is new; roles that did not come along in a restore are left
--- out.
+-- Applied last, whenever routines or tables changed: PUBLIC may execute every new function, and default privileges of
+-- one schema cannot change that. Installed roles get rights on what is new; roles that a restore did not bring are
+-- skipped.
 create or replace function outbox.apply_grants() returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   x record;
 begin
-  -- The lock of migrations: two sessions that grant on one object at a time fail.
+  -- The lock of migrations: two sessions that grant on one object at the same time fail.
   perform pg_advisory_xact_lock(4841297200);
   revoke all on schema outbox from public;
   revoke all on all tables in schema outbox from public;

@@ -1,11 +1,10 @@
 -- What a worker reads of an event besides its payload, as one text.
 
--- An event beside its payload, as one text: fields separated by U+001F, which can stand neither in JSON nor in an id.
+-- An event without its payload, as one text: fields separated by U+001F, which occurs neither in JSON nor in an id.
 --   pos id kind created aggregate_id                                  the common case
---   +pos id kind created aggregate_id version mark names key headers   one with more to say
--- mark: 'held' = its aggregate waits for a retry; 'dead' = its aggregate has a dead letter; 'due 2' = a retry that is
--- due,
---        with the attempts spent      names: event type and aggregate type, where the kind does not say them
+--   +pos id kind created aggregate_id version mark names key headers   all fields
+-- mark: 'held' = it is blocked; 'dead' = its aggregate has a dead letter; 'due 2' = a retry that is due, after 2
+-- attempts. names: event type and aggregate type, if the kind has no code for them
 create or replace function outbox.head(
   pos bigint, id bigint, kind smallint, created_at timestamptz, aggregate_id text,
   version smallint, mark text, names text, key text, headers json) returns text

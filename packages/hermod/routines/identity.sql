@@ -1,10 +1,10 @@
 -- Which database is this? The guard against numbering in a copy or under a restored log.
 
--- Who this database is: what a restore or a failover changes.
+-- The identity of this database: what a restore or a failover changes.
 create or replace function outbox.identity(out system_identifier bigint, out database oid, out timeline integer)
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
-  -- A statement of its own: privileges are checked when a statement starts, whatever its CASE would choose.
+  -- A statement of its own: privileges are checked when a statement starts, whichever branch of CASE is taken.
   if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
     select c.system_identifier into system_identifier from pg_catalog.pg_control_system() c;
   end if;
@@ -12,8 +12,8 @@ begin
     from pg_catalog.pg_database d where d.datname = current_database();
 end $$;
 
--- The same as text, remembered by the session: a server that may write keeps its identity and its timeline until it is
--- started again, and asking costs a fifth of a small step.
+-- The same as text, cached by the session: a server that may write keeps its identity and its timeline until it
+-- restarts, and asking costs a fifth of a small step.
 create or replace function outbox.remember_identity() returns text
 language sql
 begin atomic
@@ -21,16 +21,15 @@ begin atomic
                     false) from outbox.identity() i;
 end;
 
--- Refuses where a step could number wrongly: another isolation level, a standby, a sequence that hands out ids in
--- blocks.
+-- Refuses if a step could number wrongly: another isolation level, a standby, a sequence that gives out ids in blocks.
 create or replace function outbox.assert_sequencer() returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception using errcode = 'HM011', message = 'HMD_ISOLATION: a step runs under READ COMMITTED only';
   end if;
-  -- A transaction's own id is in no snapshot it takes: the step would count it as finished, and what it emits later be
-  -- lost.
+  -- A snapshot never lists the own transaction as in progress: the step would take it for finished, and events that it
+  -- emits later would be lost.
   if pg_current_xact_id_if_assigned() is not null then
     raise exception
       using errcode = 'HM011', message = 'HMD_ISOLATION: a step runs in a transaction that has not written yet';

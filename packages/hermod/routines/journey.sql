@@ -1,5 +1,5 @@
 -- Journeys: long work that survives its process. A row says what was asked and how far it is; a runner takes it under a
--- lease by the database's clock, and whoever finds a lease that has ended goes on where the row says.
+-- lease by the database's clock. When a lease has ended, another runner continues where the row says.
 --
 --            take                    finish
 --   queued ────────▶ running ──────────────────▶ succeeded, failed, cancelled
@@ -7,7 +7,7 @@
 --    │  └─resume─┐    │ asked to pause
 --    └──pause──▶ paused ◀┘
 
--- The next journey of these kinds (of any subject where it is null), or this one. An idle call writes nothing.
+-- Takes the next journey of these kinds (of any subject if it is null), or this one. An idle call writes nothing.
 create or replace function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer)
 returns setof outbox.journey
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -33,10 +33,10 @@ begin
            started_at = coalesce(j.started_at, now), updated_at = now
      where j.id = found returning j.*;
 exception when unique_violation then
-  return;   -- somebody has just begun another one of this subject
+  return;   -- another one of this subject has just begun
 end $$;
 
--- Still mine? Extends the lease, adds to the progress, and returns what is asked of it; null: somebody else has it.
+-- Renews the lease, adds to the progress, and returns what the operator wants; null: another runner has it.
 create or replace function outbox.keep_journey(of_id bigint, who text, lease_ms integer, of_phase text, more jsonb)
 returns text
 language sql
@@ -47,7 +47,7 @@ begin atomic
    where j.id = of_id and j.owner = who returning j.asked;
 end;
 
--- The owner lets go: `queued` again, `paused`, or ended. False: it was somebody else's by now.
+-- The owner gives it back: `queued` again, `paused`, or ended. False: another runner has it by now.
 create or replace function outbox.end_journey(of_id bigint, who text, to_state text, of_result jsonb, says text)
 returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -67,7 +67,7 @@ begin
   return true;
 end $$;
 
--- What an ended journey kept from being removed (`keep`, under its kind and number) may go.
+-- Retention may remove what an ended journey needed (`keep`, under its kind and number).
 create or replace function outbox.unkeep(of_id bigint) returns void
 language sql
 begin atomic
@@ -75,8 +75,8 @@ begin atomic
     and k.holder = j.kind || ' ' || j.id;
 end;
 
--- What an operator wants of a journey; the caller holds its row and has looked at it. Without an owner it happens at
--- once, but for a cancel of one that was begun: a runner takes it to clean up.
+-- What an operator wants of a journey; the caller has locked and read its row. Without an owner it happens at once,
+-- except a cancel of a journey that was begun: a runner takes it to clean up.
 create or replace function outbox.ask_journey(of_id bigint, want text) returns outbox.journey
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,7 +1,7 @@
 -- Kinds: a small code for each pair of event type and aggregate type, and which of them a filter matches.
 
--- The code of a pair (type, aggregate type), given to it when it is met for the first time. Past 32,767 pairs it is 0,
--- and filters look at the event itself.
+-- The code of a pair (type, aggregate type), assigned when the pair is first seen. After 32,767 pairs it is 0, and
+-- filters look at the event itself.
 create or replace function outbox.kind_code(of_type text, of_aggregate_type text) returns smallint
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -31,7 +31,7 @@ return case when '*' = any (types) and aggregates is null then null else
          where k.code = 0 or (outbox.matches(types, k.type) and (aggregates is null
                                                                  or k.aggregate_type = any (aggregates)))) end;
 
--- Does a subscription hear this event? A filter holds from the position where it was installed.
+-- Does a subscription listen to this event? A filter is valid from the position where it was installed.
 create or replace function outbox.heard(sub text, at_pos bigint, of_type text, of_aggregate_type text) returns boolean
 language sql stable
 return exists (

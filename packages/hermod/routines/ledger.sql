@@ -1,6 +1,6 @@
 -- Ledger sinks: every event has a row.
 
--- Ledger sinks: one row an event and the cursor, in one transaction; from then on the rows are the truth.
+-- Writes one row per event and moves the cursor, in one transaction; from then on the rows say what to send.
 create or replace function outbox.enlist(
   sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer,
   attempts_max integer)

@@ -1,7 +1,6 @@
--- park: a destination took the call as a task; whoever owns the lane next asks for it instead of sending again.
+-- park: a destination took the call as a task; the next owner of the lane asks for it instead of sending again.
 
--- A call that its destination took as a task: whoever owns the lane next asks for the outcome instead of sending again.
--- Returns the lanes it is recorded for.
+-- Records the handle of a task with the lanes of its call. Returns the lanes it was recorded for.
 create or replace function outbox.park(sub text, who text, handle text, lanes json) returns setof smallint
 language sql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
@@ -15,8 +14,8 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   returning l.lane
 $$;
 
--- What is parked in a lane. Void unless the cursor is still the one it began at: neither moved on, nor moved and put
--- back.
+-- What is parked in a lane. Valid only while the cursor is the one the call began at: it has neither moved on, nor
+-- moved and been put back.
 create or replace function outbox.parked_in(sub text, of_lane smallint)
 returns table (handle text, "from" bigint, "to" bigint,
   delivered integer, superseded integer, since timestamptz)

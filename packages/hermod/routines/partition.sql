@@ -36,7 +36,7 @@ select parent.relname as parent, leaf.relname as name, leaf.oid as leaf,
  where i.inhparent in ('outbox.event'::regclass, 'outbox.log'::regclass, 'outbox.attempt'::regclass)
    and leaf.relkind = 'r';
 
--- The log is written by the sequencer only, so it makes its own partition when upkeep was not there in time.
+-- Only steps write the log, so a step adds the partition itself if upkeep was late.
 create or replace function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -47,7 +47,7 @@ begin
     select max(p.to_value) into leaf_end from outbox.partition p
      where p.parent = 'log' and p.from_value <= start_at and p.to_value > start_at;
     if leaf_end is null then
-      -- Up to the next leaf there is, which upkeep may have added ahead.
+      -- Up to the next existing leaf, which upkeep may have added ahead.
       select coalesce(min(p.from_value), start_at + 1000000) into leaf_end from outbox.partition p
        where p.parent = 'log' and p.from_value > start_at and p.from_value < start_at + 1000000;
       perform outbox.add_partition('log', start_at, leaf_end);

@@ -1,4 +1,4 @@
--- read: what comes next in leased lanes, filtered, with payloads.
+-- read: the next events of leased lanes, filtered, with payloads.
 
 -- The next rows of the log in one lane; of all lanes, in order, for a subscription with a single lane.
 create or replace function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer)
@@ -14,7 +14,7 @@ begin
       order by g.pos limit rows_max;
     return;
   end if;
-  -- Positions are dense within an epoch: start at the first one there is, then read a range.
+  -- Positions are dense within an epoch: start at the first existing one, then read a range.
   select min(n.pos) into first from outbox.setting t
    cross join lateral generate_series(0, t.lanes - 1) i
    cross join lateral (select g.pos from outbox.log g where g.lane = i and g.pos > after and g.pos <= up_to
@@ -53,7 +53,7 @@ begin atomic
   select f.pos, f.event_id from outbox.followers(d, up_to, 1) f;
 end;
 
--- What an aggregate's open rows mean for its next event.
+-- What the open rows of an aggregate mean for its next event.
 create or replace function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) returns text
 language sql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -64,9 +64,9 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
      and d.aggregate_type = of_type and d.aggregate_id = of_id
 $$;
 
--- Several lanes under one filter, each with its share of the limits: lanes that were full get what the others leave.
--- Streams from the index into the answer, in order of position: an event's payload is copied once. Written into its
--- caller by the planner, as it must be.
+-- Reads several lanes under one filter, each with its share of the limits; lanes that were full get what the others
+-- leave. It streams from the index into the answer, in order of position, so that a payload is copied once. The
+-- planner must inline it into its caller.
 create or replace function outbox.read_lanes(
   s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean,
   kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean)
@@ -74,7 +74,7 @@ returns table (lane smallint, due boolean, through bigint, heads text, payloads 
 language sql stable
 begin atomic
   select b.lane, false,
-         -- Everything matches and no limit was met: what was found is what there is.
+         -- Everything matches and no limit was hit: there is nothing more.
          case when r.got < b.budget and kinds is null and not ends and r.bytes < b.bytes then r.last
               when r.got < b.budget then (
                 select case when r.got < least(c.matched, b.budget) then null
@@ -93,11 +93,11 @@ begin atomic
                       else count_max / (4 * w.number) end)::integer as budget
             from (select u.*, count(*) over () as number, count(*) filter (where u.filled) over () as full
                     from unnest(lanes, after, filled) as u(lane, after, filled)
-                   -- A lane without news costs one probe; where a filter ends, every lane has to be looked at.
+                   -- A lane without news costs one index probe; where a filter ends, every lane is read.
                    where ends or exists (select from outbox.log l
                                          where l.lane = u.lane and l.pos > u.after and l.pos <= until)) w) b
    cross join lateral (
-     -- The common case is written out: a call of head() for each event would cost more than all the rest.
+     -- The common case is written out: calling head() for each event would cost more than everything else.
      select count(*) as got, max(z.pos) as last, max(z.before + z.bytes) as bytes, max(z.kind) as kind_max, string_agg(
               case when z.version = 1 and z.kind <> 0 and z.key is null and z.headers is null and m.mark is null
                    then concat_ws(E'\x1f', z.pos, z.event_id, z.kind, date_part('epoch', z.created_at), z.aggregate_id)
@@ -180,8 +180,8 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
                  or (o.state = 'dead' and (s).dead_holds and not (s).ledger))))
      order by d.next_attempt_at, d.pos limit count_max
   ), due as materialized (
-    -- What waits behind a head goes with it, in order: else an aggregate that failed once could catch up only event by
-    -- event.
+    -- Events blocked by a row are sent with it, in order: else an aggregate that failed once could catch up only event
+    -- by event.
     select * from (
       select h.lane, h.pos, h.event_id, h.attempts, h.aggregate_type, h.aggregate_id, h.correction, h.event from head h
       union all
@@ -210,14 +210,14 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
     from sized z where z.before < bytes_max order by z.pos
 $$;
 
--- The next events of the lanes, one row for each that has some (and one more for its retries that are due). Heads and
--- payloads are lists separated by U+001E: thousands of rows of a dozen columns cost both sides more than the events
--- themselves. `through` says how far the lane was scanned (null: only as far as its last event). The first
--- row names no lane, but the head up to which is read: the subscription may be read. No row at all: it is paused, held
--- or outdated.
+-- The next events of the lanes: one row per lane that has some, and one more for its retries that are due. Heads and
+-- payloads are lists separated by U+001E: thousands of rows with a dozen columns cost both sides more than the events
+-- themselves. `through` says how far the lane was scanned (null: only as far as its last event). The first row has no
+-- lane; it says that the subscription may be read, and up to which head. No row at all: it is paused, held or
+-- outdated.
 create or replace function outbox.read(
   sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer,
-  probing boolean, filled boolean[] default null)   -- lanes whose last read met a limit
+  probing boolean, filled boolean[] default null)   -- lanes whose last read hit a limit
 returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -236,8 +236,7 @@ begin
   if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing) then
     return;
   end if;
-  -- Nothing beyond this head is read: kinds are looked up after it, so a pair numbered for the first time is among
-  -- them.
+  -- Nothing beyond this head is read. Kinds are looked up after it, so they include every kind up to it.
   head := coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0);
   through := head;
   return next;
@@ -261,7 +260,7 @@ begin
   marked := (s.ordered or s.coalesced) and s.mode <> 'dry-run'
     and exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes)
                 and d.state in ('retrying', 'dead'));
-  -- Lanes that stand under the same filter are read together: mostly all of them.
+  -- Lanes with the same filter at their cursor are read together: usually all of them.
   for f in
     select c.types, c.aggregates, least(head, c.next) as until, coalesce(c.next <= head, false) as ends, u.*
       from (select x.types, x.aggregates, x.from_pos, lead(x.from_pos) over (order by x.from_pos) as next

@@ -1,4 +1,4 @@
--- rebase: after a restore, number what the log lacks and start afresh under this cluster's transaction ids.
+-- rebase: after a restore, numbers what the log lacks and starts again with this cluster's transaction ids.
 --
 --   lanes fit? ──▶ lock lanes, lock event ──▶ number the rest ──▶ fence, sequences ──▶ new epoch, step, audit row
 --   (no lock)       (open writers: refused)     (anti-join)         (ids, not xids)        (all one transaction)
@@ -48,7 +48,7 @@ begin
   orphans := x.orphans;
 end $$;
 
--- Who holds a lock on the events: written into the refusal, so that somebody can end it.
+-- Which sessions have a lock on the events: named in the refusal, so that somebody can end them.
 create or replace function outbox.holders() returns text
 language sql stable
 begin atomic
@@ -72,7 +72,7 @@ exception when lock_not_available then
   raise exception using errcode = 'HM016', message = 'HMD_REBASE_BUSY: a step is still running';
 end $$;
 
--- No insert from here on, and no reader either: the fence below is a constraint. Waits for open writers for a while.
+-- Blocks inserts and readers from here on: the fence below is a constraint. Waits for open writers for a while.
 create or replace function outbox.lock_events() returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -84,7 +84,7 @@ exception when lock_not_available then
     detail = coalesce(outbox.holders(), '');
 end $$;
 
--- The highest event id that anything restored knows of.
+-- The highest event id in any restored table.
 create or replace function outbox.highest_id() returns bigint
 language sql stable
 begin atomic
@@ -94,7 +94,7 @@ begin atomic
                     (select fenced_id from outbox.setting));
 end;
 
--- The highest position anything restored knows of: with parts restored from different times, not always the log's.
+-- The highest position in any restored table: if parts are of different times, not always that of the log.
 create or replace function outbox.highest_pos() returns bigint
 language sql stable
 begin atomic
@@ -104,9 +104,8 @@ begin atomic
                     (select max(start_pos) from outbox.subscription));
 end;
 
--- Restored rows carry xids of the old cluster, which this one will reach some day: from now on nothing at or below
--- `up_to` is looked at by xid. The constraint makes sure that nothing new can ever get there, whatever the sequence
--- does.
+-- Restored rows have xids of the old cluster, which this one will reach some day: from now on nothing at or below
+-- `up_to` is looked up by xid. The constraint makes sure that nothing new can get there, whatever the sequence does.
 create or replace function outbox.fence_off(up_to bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -190,7 +189,7 @@ begin
   end if;
   lost := outbox.assert_log_fits(accept_missing);
   perform outbox.lock_events();
-  -- Locked first, looked after, in statements of their own.
+  -- Lock first, then look, in separate statements.
   select * into last from outbox.step order by id desc limit 1;
   select * into t from outbox.setting;
   select * into me from outbox.identity();
@@ -201,7 +200,7 @@ begin
   select * into n from outbox.number_rest(last, t.fenced_id, base, t.lanes, greatest(now, last.due_at));
   perform outbox.fence_off(up_to);
   perform set_config('synchronous_commit', 'on', true);
-  -- `due_at` starts over: what is filed and due by now is numbered by the next step, wherever the old clock stood.
+  -- `due_at` starts again: the next step numbers what is filed and due by now, whatever the old clock said.
   insert into outbox.step (at, snapshot, pos, due_at, due_id, epoch, timeline, database, system_identifier)
   values (now, cur, base + n.numbered, '-infinity', 0, era, me.timeline, me.database, me.system_identifier);
   delete from outbox.audited;
@@ -212,8 +211,8 @@ begin
   return answer;
 end $$;
 
--- Storage was rolled back under the same identity and timeline, which nobody can see from inside: the epoch is raised
--- by hand.
+-- Storage was rolled back under the same identity and timeline, which cannot be seen from inside: an operator raises
+-- the epoch.
 create or replace function outbox.rolled_back(request text, who text, why text) returns jsonb
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

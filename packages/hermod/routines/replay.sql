@@ -1,6 +1,5 @@
 -- replay: a second, lower cursor on the same lanes. The owner of a lane sends again what lies between it and the live
--- cursor, in turn with live batches; the replay of a lane ends when the two meet. Nothing here is read while there is
--- none.
+-- cursor, between live batches. The replay of a lane ends when the two meet. Without a replay nothing here is read.
 
 -- The replay that may send now: neither queued nor paused. Null: none.
 create or replace function outbox.replay_of(sub text) returns bigint
@@ -12,7 +11,7 @@ set enable_seqscan = off as $$
      and j.state = 'running' and j.asked = 'run'
 $$;
 
--- The lanes of the log behind a lane of a subscription; of one document, the one it is in.
+-- The lanes of the log behind a lane of a subscription; for one document, its lane.
 create or replace function outbox.log_lanes(s outbox.subscription, of_lane smallint, doc_hash integer)
 returns smallint[]
 language sql stable
@@ -22,7 +21,7 @@ begin atomic
     from outbox.setting t;
 end;
 
--- What a subscription listened to, where.
+-- What a subscription listened to at which positions.
 create or replace function outbox.listened(sub text, after bigint, up_to bigint)
 returns table (from_pos bigint, until bigint, types text[], aggregates text[], kinds smallint[])
 language sql stable
@@ -54,8 +53,8 @@ begin
   end loop;
 end $$;
 
--- Of these events, those that no later one of their aggregate in (after, up_to] has made obsolete. The hash says it at
--- once for most of them; where another aggregate has the same hash, the events themselves are compared.
+-- Of these events, those without a later event of their aggregate in (after, up_to]. For most of them the hash is
+-- enough; if another aggregate has the same hash, the events themselves are compared.
 create or replace function outbox.sieve(
   sub text, lanes smallint[], positions bigint[], ids bigint[], hashes integer[], after bigint, up_to bigint)
 returns bigint[]
@@ -81,7 +80,7 @@ begin
 end $$;
 
 -- Of events with a later one of the same hash, those whose aggregate has none. The later one is nearly always of the
--- same aggregate; only where it is not, the log is read for the event.
+-- same aggregate; only if it is not, the log is read.
 create or replace function outbox.not_superseded(
   sub text, positions bigint[], ids bigint[], hashes integer[], later bigint[], up_to bigint) returns bigint[]
 language plpgsql stable set search_path = pg_catalog, pg_temp
@@ -112,8 +111,8 @@ begin
                          and (f.aggregates is null or x.aggregate_type = any (f.aggregates)))));
 end $$;
 
--- What an aggregate's rows mean for an event that is sent again. 'due n': its row is absorbed; 'held': it waits behind
--- a row that will walk over it.
+-- What the rows of an aggregate mean for an event that is sent again. 'due n': the replay takes its row over; 'held':
+-- it is blocked by a row that will reach it later.
 create or replace function outbox.replay_mark(
   s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text) returns text
 language sql stable set search_path = pg_catalog, pg_temp
@@ -139,8 +138,7 @@ set enable_hashjoin = on set enable_nestloop = off set enable_mergejoin = off as
 $$;
 
 -- What a replay has to send next in one lane: at most `rows_max` rows of the log are looked at, up to `through`.
--- `matching` counts what its filter matches; with coalescing only the newest event of an aggregate is among the
--- positions.
+-- `matching` counts what its filter matches; with coalescing only the newest event of an aggregate is in `positions`.
 create or replace function outbox.replay_window(
   sub text, of_lane smallint, plan jsonb, after bigint, up_to bigint, rows_max integer, out through bigint,
   out matching integer, out positions bigint[], out ids bigint[], out hashes integer[])
@@ -201,8 +199,8 @@ begin
   end if;
 end $$;
 
--- The events of some of these positions, packed as `outbox.read` does it; what has become obsolete since the window was
--- made (up to `sieved`) is left out. No row: the lane is not held, or the subscription does not send now.
+-- The events of some of these positions, packed as in `outbox.read`. Events that became obsolete since the window was
+-- read (up to `sieved`) are left out. No row: the lane is not leased, or the subscription does not send now.
 create or replace function outbox.replay_read(
   sub text, rev integer, who text, of_lane smallint, of_fence bigint, positions bigint[], ids bigint[],
   hashes integer[], sieved bigint, bytes_max bigint)
@@ -221,7 +219,7 @@ begin
   if up_to is null or s.revision > rev or s.mode <> 'live' then
     return;
   end if;
-  -- Few events came since, and hardly ever of these documents.
+  -- Few events came since, and rarely of these documents.
   if s.coalesced and up_to > sieved and hashes && array(select g.hash from unnest(outbox.log_lanes(s, of_lane, null)) i
        cross join lateral (select g.hash from outbox.log g where g.lane = i and g.pos > sieved and g.pos <= up_to) g)
          then
@@ -254,8 +252,8 @@ begin
 end $$;
 
 -- Moves the replay's cursor of one lane, under the lane's fence and from where the batch began. Rows are written as by
--- `settle`: every position lies at or below the lane's own cursor. Null: refused, the result is dropped; else whether
--- the live cursor was met.
+-- `settle`: every position is at or below the lane's own cursor. Null: refused, the result is dropped; else whether
+-- the live cursor was reached.
 create or replace function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint, batch json)
 returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp
@@ -316,7 +314,7 @@ begin
   return x."to" >= live;
 end $$;
 
--- The same for a ledger: its rows become `pending` again, and are sent as all others are.
+-- The same for a ledger: its rows become `pending` again, and are sent like all others.
 create or replace function outbox.enlist_again(
   sub text, rev integer, who text, of_journey bigint, of_lane smallint, of_fence bigint, from_pos bigint, to_pos bigint,
   positions bigint[], ids bigint[], hashes integer[], attempts_max integer) returns boolean
@@ -341,7 +339,7 @@ begin
   return result;
 end $$;
 
--- The positions there are: the first one kept, and the head of the log.
+-- The existing positions: the first one kept, and the head of the log.
 create or replace function outbox.kept_range(out first_pos bigint, out last_pos bigint)
 language plpgsql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
@@ -352,7 +350,7 @@ begin
    cross join lateral (select g.pos from outbox.log g where g.lane = i order by g.pos limit 1) n;
 end $$;
 
--- The cursors of a replay, and what keeps its events from being removed: in the transaction that creates it.
+-- Creates the cursors of a replay and the note that keeps its events, in the transaction that creates the journey.
 create or replace function outbox.begin_replay(of_journey bigint) returns void
 language sql
 begin atomic

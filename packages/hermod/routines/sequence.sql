@@ -1,19 +1,18 @@
 -- sequence: number what committed, exactly, by comparing two snapshots (docs/guarantees.md says why).
 --
---   few ids:      by id, above one that everybody in the window has taken later ones than
---   first piece:  by id above the ids handed out before the lower snapshot, and by xid who was in progress then
+--   few ids:      by id, above an id that is lower than any id in the window
+--   first piece:  by id above the ids given out before the lower snapshot, and by xid for those in progress then
 --   next pieces:  by id, above the last one numbered
 --   ┌─ lower snapshot ────────── window ───────────── upper snapshot ─┐
 --   every event visible in `upper` and not in `lower` is numbered once, in order of id
 
--- The last event id handed out. By this function, which locks the sequence's page: a plain select of it may see the
--- value 32 ahead that nextval() writes there for a moment while it logs, and ids that nobody has would be taken for
--- handed out.
+-- The last event id given out. This function locks the sequence's page. A plain select may see a value 32 too high,
+-- which nextval() writes there for a moment while it logs: ids that nobody has would count as given out.
 create or replace function outbox.last_id() returns bigint
 language sql volatile
 return coalesce(pg_sequence_last_value('outbox.event_id'), 0);
 
--- The event at a position: one probe a lane.
+-- The event at a position: one index probe per lane.
 create or replace function outbox.event_at(at_pos bigint, lane_count smallint) returns bigint
 language sql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -21,13 +20,13 @@ set enable_bitmapscan = off set jit = off as $$
   select g.event_id from generate_series(0, lane_count - 1) i join outbox.log g on g.lane = i and g.pos = at_pos
 $$;
 
--- So many ids a window may reach back over to be numbered by id alone: reading some events again costs less than asking
--- for those in progress by xid.
+-- Largest id range that is read by id alone: reading some events again costs less than looking up transactions in
+-- progress by xid.
 create or replace function outbox.near_ids() returns integer
 language sql immutable parallel safe
 return 1000;
 
--- A window of few ids, whole: numbers what may be delivered and files the rest.
+-- Numbers a whole window of few ids: what may be delivered now gets a position, the rest is filed as scheduled.
 create or replace function outbox.number_near(
   lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamptz,
   out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[], out filed integer)
@@ -55,17 +54,17 @@ begin
 end $$;
 
 -- The first piece of a window: one statement that streams from the indexes into the log, so that an event is copied
--- once; planned under the settings of `sequence`. Ids above `floor` were handed out after the lower snapshot was about
--- to be taken. Whoever has an id up to it and was in progress then is `late` (listed in that snapshot), or has an xid
--- from its xmax on (it lists none of these), and below `below`, which was assigned after `floor` was read. `id + 0`:
--- the planner must not walk the primary key for the few of them.
+-- once; planned under the settings of `sequence`. Ids above `floor` were given out after `floor` was read, right before
+-- the lower snapshot was taken. A transaction with a lower id that was in progress then is `late` (listed in that
+-- snapshot), or has an xid from its xmax on (the snapshot lists none of these) and below `below`, which was assigned
+-- after `floor` was read. `id + 0`: the planner must not walk the primary key for these few events.
 create or replace function outbox.number_first(
   lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer,
   base bigint, lane_count smallint, due timestamptz,
   out numbered integer, out last_id bigint, out lanes smallint[], out kinds smallint[])
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  -- A new kind is asked for once for each of its events in this statement; mostly all are of the first one's.
+  -- A new kind would be looked up once for each of its events in this statement; usually all have the first one's kind.
   perform outbox.kind_code(e.type, e.aggregate_type) from (
     select a.type, a.aggregate_type from outbox.event a where a.id > greatest(floor, fenced) order by a.id limit 1) e;
   with put as (
@@ -86,7 +85,7 @@ begin
                        and pg_visible_in_snapshot(c.xid, upper)) w
                    where w.id + 0 > fenced and (w.not_before is null or w.not_before <= due)
                    order by w.id limit piece) e
-           -- hashed once, after the limit; the order is told on, or all would be sorted again
+           -- hashed once, after the limit; `order by` is repeated, or everything would be sorted again
            order by e.id offset 0) h
     left join outbox.kind k on k.type = h.type and k.aggregate_type = h.aggregate_type
   returning event_id, lane, kind)
@@ -94,7 +93,7 @@ begin
     into numbered, last_id, lanes, kinds from put p;
 end $$;
 
--- Its next pieces, by id above the last one numbered.
+-- The next pieces of a window, by id above the last one numbered.
 create or replace function outbox.number_next(
   lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer,
   base bigint, lane_count smallint, due timestamptz, out numbered integer, out last_id bigint)
@@ -116,7 +115,7 @@ begin
   end if;
 end $$;
 
--- Files the events of a window that may not be delivered yet. They have an index of their own: mostly there are none.
+-- Files the events of a window that may not be delivered yet. They have an index of their own; usually there are none.
 create or replace function outbox.file_scheduled(
   lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, due timestamptz) returns integer
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -135,7 +134,7 @@ begin
   return filed;
 end $$;
 
--- Scheduled events that are due get their positions now: lanes, order and retention need no exception.
+-- Gives positions to scheduled events that are due now: so lanes, order and retention need no exception for them.
 create or replace function outbox.number_due(
   after_at timestamptz, after_id bigint, now timestamptz, piece integer, base bigint, lane_count smallint,
   out picked integer, out numbered integer, out last_at timestamptz, out last_id bigint)
@@ -166,15 +165,14 @@ begin
   numbered := coalesce(numbered, 0);
 end $$;
 
--- A new timeline: a tail the outside has seen may be lost. Positions and fences move where none of the lost ones can
--- be.
+-- A new timeline: destinations may have seen a tail that is lost here. Positions and fences move above all lost ones.
 create or replace function outbox.start_epoch(epoch integer) returns bigint
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   base bigint := epoch::bigint << 32;
 begin
-  -- One by one in the order of settle, which may be at work: two orders would deadlock. Not for long: numbering waits
-  -- meanwhile, and the next step tries again.
+  -- One by one in the order of settle, which may run now: two orders would deadlock. Not for long, because all
+  -- numbering waits meanwhile; the next step tries again.
   perform set_config('lock_timeout', '100ms', true);
   perform from outbox.lane l order by l.subscription, l.lane for update;
   update outbox.lane l set owner = null, lease_until = '-infinity', parked = null,
@@ -182,8 +180,8 @@ begin
   return base;
 end $$;
 
--- One step. No row back: another session is at it. Safe to call from any number of workers, also behind a pooler.
--- Nothing in it waits for a lock that somebody else may hold: all numbering would wait with it.
+-- One step. No row: another session is making one. Safe to call from any number of workers, also behind a pooler. It
+-- never waits for a lock that somebody else may have, because all numbering would wait with it.
 create or replace function outbox.sequence(piece integer default 10000)
 returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
 language plpgsql set search_path = pg_catalog, pg_temp
@@ -215,7 +213,7 @@ begin
   if not pg_try_advisory_xact_lock(4841297201) then
     return;
   end if;
-  -- What is wrong is put into words by whoever refuses; here and below it is only noticed, since that costs less.
+  -- Here and below only a cheap check; the function that refuses says what is wrong.
   if current_setting('transaction_isolation') <> 'read committed' or pg_current_xact_id_if_assigned() is not null
      or pg_is_in_recovery() then
     perform outbox.assert_sequencer();
@@ -227,7 +225,7 @@ begin
     from outbox.setting t join pg_catalog.pg_sequence q on q.seqrelid = 'outbox.event_id'::regclass;
   last := seen.step;
   setting := seen.setting;
-  -- After the last id was read: whoever takes an id later is found by it, whoever took one before has its xid already.
+  -- After the last id was read: a later id is found by its number; a transaction with a lower id already has its xid.
   cur := pg_current_snapshot();
   me := string_to_array(coalesce(nullif(current_setting('outbox.identity', true), ''), outbox.remember_identity()), ' ',
                         '-');
@@ -249,7 +247,7 @@ begin
   end if;
   new_epoch := coalesce(new_epoch, false);
 
-  -- Asking the catalogue costs a fifth of a small step; the answer holds until the head comes near its end.
+  -- Asking the catalogue costs a fifth of a small step; the answer is valid until the head comes near `covered`.
   if pos + 2 * piece >= setting.covered then
     perform outbox.ensure_log_partition(pos + 1, pos + 2 * piece);
   end if;
@@ -257,16 +255,16 @@ begin
   continued := last.previous is not null;
   lower := case when continued then last.previous else coalesce(last.snapshot, '3:3:') end;
   cur := case when continued then last.snapshot else cur end;
-  -- One time for the whole window tells what is filed from what is numbered.
+  -- One time for the whole window decides what is filed and what is numbered.
   due_at := case when continued then last.filed_after else greatest(now, last.due_at) end;
   if continued then
     select n.numbered, n.last_id into fresh, reached
       from outbox.number_next(lower, cur, last.reached, piece, pos, setting.lanes, due_at) n;
     open := fresh = piece;
   elsif cur::text <> lower::text then
-    -- An id that everybody in the window took later ones than. Whoever is in it was in progress at its lower snapshot
-    -- (listed, or from its xmax on) or began later. An xid that is not below a step's own was assigned after that step
-    -- had read its `last_id`, and a transaction has its xid before it takes an id. Xids of another epoch say nothing.
+    -- An id lower than any id in the window. A transaction of the window was in progress at its lower snapshot (listed,
+    -- or with an xid from its xmax on) or began later. An xid that is not below a step's own was assigned after that
+    -- step read its `last_id`, and a transaction has its xid before it takes an id. Xids of another epoch do not count.
     select s.last_id into near from outbox.step s
      where s.id > last.id - 40 and s.epoch = last.epoch and s.xid <= least(pg_snapshot_xmax(lower),
              (select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur) order by x limit 1))
@@ -301,14 +299,14 @@ begin
   numbered := fresh + due_fresh;
   head := pos;
   more := open or picked = piece;
-  -- An empty window is stored too, at most once a second: else every idle poll would read it again.
+  -- An empty window is stored too, at most once per second: else every idle poll would read it again.
   if fresh > 0 or filed > 0 or picked > 0 or new_epoch or continued or last.id is null
      or (cur::text <> lower::text and (last.at < now - interval '1 second' or last.at > now)) then
     if current_setting('synchronous_commit') <> 'on' then
       perform set_config('synchronous_commit', 'on', true);
     end if;
-    -- Steps are the time index of the log: the last one of each second is kept, and the newest, by which the next step
-    -- finds where to begin.
+    -- Steps are the time index of the log: the last one of each second is kept, and the newest ones, which tell the
+    -- next step where to begin.
     with gone as (
       delete from outbox.step s using outbox.step n
        where s.id = last.id - 20 and n.id = s.id + 1 and date_trunc('second', s.at) = date_trunc('second', n.at)
@@ -322,9 +320,9 @@ begin
       coalesce(case when more then due_id else 9223372036854775807 end, 0),
       coalesce(last.epoch, 0), me[3]::integer, me[2]::oid, me[1]::bigint);
   end if;
-  -- The end of a window in pieces: what committed since it was opened has not been looked at.
+  -- The last piece of a window: what committed since the window was opened has not been looked at.
   more := more or continued;
-  -- Whom it concerns, where that is few: a worker then reads only these lanes' subscriptions.
+  -- Lanes and kinds are told for small steps only: then workers read only what is concerned.
   if due_fresh > 0 or numbered not between 1 and 100 then
     lanes := null;
     kinds := null;

@@ -1,4 +1,4 @@
--- settle: append the cursor, write a row only for events that need attention. All of it, or nothing.
+-- settle: appends the cursor and writes a row only for events that need attention. All of it, or nothing.
 
 -- A row for another event of the same aggregate, to be sent now. Nothing happens if that event has a row.
 create or replace function outbox.send_next(d outbox.delivery, at_pos bigint, of_event bigint) returns void
@@ -10,9 +10,9 @@ language sql set search_path = pg_catalog, pg_temp as $$
   on conflict on constraint delivery_pkey do nothing
 $$;
 
--- The head of an aggregate is done: the row walks on to the next event held behind it, or goes. A follower with a row
--- of its own (a dead letter, or a retry from before the subscription was ordered) is met there: a dead one that holds
--- nothing back is passed, everything else waits for that row.
+-- The event of a row is done: the row moves on to the next event that it blocked, or is deleted. A later event may have
+-- a row of its own (a dead letter, or a retry from before the subscription was ordered): a dead one that blocks nothing
+-- is skipped; for any other, the events after it wait for that row.
 create or replace function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -36,7 +36,7 @@ begin
   end if;
 end $$;
 
--- The same where only the newest state counts.
+-- The same if only the newest state counts.
 create or replace function outbox.walk_to_newest(d outbox.delivery, up_to bigint) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -63,11 +63,11 @@ declare
 begin
   select * into d from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.pos = of_pos;
   if s.coalesced then
-    -- The newest state is out: nothing older of this aggregate needs attention any more.
+    -- The newest state was delivered: nothing older of this aggregate needs attention any more.
     delete from outbox.delivery x where x.subscription = s.name and x.lane = of_lane
       and x.hash = outbox.hash(of_type, of_id) and x.pos <= of_pos
        and x.aggregate_type = of_type and x.aggregate_id = of_id and x.state in ('retrying', 'dead');
-    -- A newer one lies behind the cursor only if a dead letter held it, or if the subscription did not coalesce then.
+    -- A newer one is below the cursor only if a dead letter blocked it, or if the subscription did not coalesce then.
     if d.pos is not null then
       perform outbox.walk_to_newest(d, up_to);
     end if;
@@ -78,7 +78,7 @@ begin
   end if;
 end $$;
 
--- An event was passed over because its aggregate waits. If the row it waited for is gone by now, it gets its own.
+-- An event was not sent because it was blocked. If the row that blocked it is gone by now, it gets its own.
 create or replace function outbox.settle_held(s outbox.subscription, of_lane smallint, r record) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -115,8 +115,8 @@ declare
     then now + r.after_ms * interval '1 millisecond' end;
 begin
   if s.coalesced and r.state = 'retrying' then
-    -- One row an aggregate, which its newest event has: read before the row moved, or sent beside it, this one comes
-    -- late.
+    -- An aggregate has one row, that of its newest event. This event was read before the row moved, or sent beside it,
+    -- and comes late.
     select * into other from outbox.delivery d
      where d.subscription = s.name and d.lane = of_lane and d.hash = outbox.hash(r.aggregate_type, r.aggregate_id)
        and d.pos <> r.pos
@@ -204,8 +204,8 @@ begin
   end loop;
 end $$;
 
--- Returns the lanes that were settled. A lane missing from the answer is no longer held, or its cursor is not where the
--- batch began: its result is dropped and its new owner delivers again.
+-- Returns the lanes that were settled. A lane missing from the answer is no longer leased by this worker, or its cursor
+-- is not where the batch began: its result is dropped and its owner delivers again.
 create or replace function outbox.settle(sub text, rev integer, who text, batch json) returns setof smallint
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -226,7 +226,7 @@ begin
   perform from outbox.lane l where l.subscription = sub and l.lane = any (array(select b.lane from unnest(given) b))
     order by l.lane for update;
   select * into s from outbox.subscription where name = sub;
-  -- A rehearsed batch must never move the live cursor, nor a sent one the shadow.
+  -- A batch of a dry run must never move the live cursor, nor a live batch the cursor of a dry run.
   if s.name is null or s.revision > rev or (s.mode = 'dry-run') <> coalesce((batch ->> 'rehearsed')::boolean,
         false) then
     return;
@@ -235,7 +235,7 @@ begin
     return query select * from outbox.settle_shadow(sub, who, batch);
     return;
   end if;
-  -- All lanes in one statement: what is done per statement costs more than what is done per lane.
+  -- All lanes in one statement: a statement costs more than a lane.
   with mine as materialized (
     select b.*, c.fence as cursor_fence, c.pos as cursor_pos, c.delivered as before,
            b."to" > b."from" and not s.ledger as moves

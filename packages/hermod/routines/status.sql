@@ -2,7 +2,7 @@
 -- `show` read the same two functions, `whereabouts` (where is the event?) and `states_of` (what does that mean for each
 -- subscription?). Plans are pinned as in claim: nothing here may read `event` or `log` from end to end.
 
--- When a position was given: the clock of lag and latency, to the second.
+-- When a position was assigned, to the second: lag and latency count from it.
 create or replace function outbox.sequenced_at(of_pos bigint) returns timestamptz
 language sql stable set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
   select st.at from outbox.step st where st.pos >= of_pos order by st.pos, st.at limit 1
@@ -58,8 +58,8 @@ begin
     else 'waiting' end;
 end $$;
 
--- How far the calls now under way may reach in a lane (about: a batch is shared by the lanes of a loop). Null: nothing
--- is being sent. Ledger sinks know exactly, by their rows.
+-- How far the calls now under way may reach in a lane: an estimate, because the lanes of a loop share a batch. Null:
+-- nothing is being sent. For ledger sinks it is exact, by their rows.
 create or replace function outbox.batch_end(s outbox.subscription, of_lane smallint, after bigint) returns bigint
 language plpgsql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
@@ -69,7 +69,7 @@ declare
   up bigint  := case when s.mode <> 'dry-run' then (select p."to" from outbox.parked_in(s.name, of_lane) p) end;
 begin
   if up is not null then
-    return up;   -- The destination works on it, whoever asks for the outcome.
+    return up;   -- The destination works on it, whichever worker asks for the outcome.
   end if;
   if s.ledger or s.mode <> 'live' or s.held_cause is not null or not exists (
       select from outbox.lane l where l.subscription = s.name and l.lane = of_lane and l.owner is not null
@@ -143,7 +143,7 @@ select e.id as event_id, w.pos, x.subscription, x.state, x.attempts, x.next_atte
                                      e.created_at) x
   left join outbox.delivery d on d.event_id = e.id and d.subscription = x.subscription
 union all
--- Rows outlive the events they speak of.
+-- Rows may outlive their events.
 select d.event_id, d.pos, d.subscription, case d.state when 'sending' then 'processing'
        else d.state end, d.attempts, d.next_attempt_at,
        d.code, d.error, null, d.first_failed_at, d.updated_at, d.event ->> 'type', d.aggregate_type, d.aggregate_id
@@ -218,7 +218,7 @@ begin
           from (select g.pos from outbox.log g where g.lane = u.lane and g.pos > u.after and g.pos <= f.to_pos
                 order by g.pos limit share) g;
       else
-        -- Asked once a row, below the limit: filters on aggregates would ask again for each of them.
+        -- Evaluated once per row, below the limit: filters on aggregates would evaluate it again for each of them.
         select count(*) as scanned, max(g.pos) as last, count(g.hit) as hits, min(g.hit) as first into n
           from (select g.pos, case when g.kind = any (f.kinds) then g.pos end as hit
                   from outbox.log g where g.lane = u.lane and g.pos > u.after and g.pos <= f.to_pos order by g.pos
@@ -240,7 +240,7 @@ begin
   end loop;
 end $$;
 
--- What is held behind open rows of its aggregate: events without a row, at or below the cursor, and `waiting` rows.
+-- Events blocked by open rows of their aggregate: those without a row, at or below the cursor, and `waiting` rows.
 create or replace function outbox.blocked_of(
   sub text, scan_max integer, out blocked bigint, out waiting bigint, out waiting_pending bigint, out estimated boolean)
 language plpgsql stable set search_path = pg_catalog, pg_temp

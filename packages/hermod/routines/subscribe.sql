@@ -12,7 +12,7 @@ begin
   perform pg_advisory_xact_lock(1212370245, outbox.hash('subscription', sub));
   select * into known from outbox.subscription s where s.name = sub;
   if known.revision < rev then
-    -- No settle under the old definition can pass the position from which the new one holds: lock first, then look.
+    -- No settle under the old definition may pass the position where the new one starts: lock first, then look.
     perform from outbox.lane l where l.subscription = sub order by l.lane for update;
   end if;
   select coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0) into head;
@@ -48,7 +48,8 @@ begin
   end if;
 end $$;
 
--- A new policy that no longer holds followers back: those behind a cursor get rows, else nobody would send them.
+-- A new policy no longer blocks later events of an aggregate: those below a cursor get rows, else they would never be
+-- sent.
 create or replace function outbox.release_held(before outbox.subscription, after outbox.subscription) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -73,7 +74,7 @@ begin
   end loop;
 end $$;
 
--- What a foreign key would do, after those that are: lanes are locked by then, so no settle comes later.
+-- Does what a foreign key would do, after the real ones: lanes are locked by then, so no settle can follow.
 create or replace function outbox.forget_cursors() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin

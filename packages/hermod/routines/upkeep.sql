@@ -1,5 +1,5 @@
--- upkeep: partitions ahead of need, retention behind it. Whoever gets a try-lock does a piece; everything waits at most
--- 50 ms for a table lock (whoever queues up behind such a wait then stays below 100 ms) and is tried again next time.
+-- upkeep: adds partitions ahead of need and removes old ones. The worker that gets a try-lock does a piece. Everything
+-- waits at most 50 ms for a table lock, so that others queue for less than 100 ms, and is tried again next time.
 --
 --   log leaf:    in use → closed → old and read by all → (archived) → emptied (TRUNCATE) → dropped, next time
 --   event leaf:  in use → closed → all numbered, no position left → open deliveries copied → emptied → dropped, next
@@ -27,8 +27,7 @@ begin atomic
   select pg_try_advisory_xact_lock(1212370247, outbox.hash('leaf', of_name));
 end;
 
--- Does a transaction hold any lock on these tables for longer than a moment? Then waiting would only make others queue
--- up.
+-- Does a transaction keep a lock on these tables for longer than a moment? Then waiting would only make others queue.
 create or replace function outbox.long_held(rels oid[]) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -49,7 +48,7 @@ begin
   return true;
 end $$;
 
--- The highest number handed out by the sequence behind a parent; of the log, its head.
+-- The highest number given out by the sequence behind a parent; for the log, its head.
 create or replace function outbox.last_value(parent text) returns bigint
 language sql volatile
 begin atomic
@@ -60,7 +59,7 @@ begin atomic
     else coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0) end;
 end;
 
--- Rows a second, measured on the leaf in use; null while that says little (under an hour, under 1,000 rows).
+-- Rows per second, measured on the leaf in use; null if there is too little to measure (one hour, 1,000 rows).
 create or replace function outbox.rate(of_parent text, last bigint) returns numeric
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -78,8 +77,8 @@ begin
     then (last - leaf.from_value) / extract(epoch from outbox.clock() - began) end;
 end $$;
 
--- So many rows that fewer than 32 leaves are alive: each costs a step one index probe. 24 for the time, a few around
--- them. The log grows as fast as the events.
+-- Rows per leaf, so that fewer than 32 leaves exist: each costs a step one index probe. 24 for the retention time, a
+-- few before and after. The log grows as fast as the events.
 create or replace function outbox.leaf_rows(of_parent text, days numeric) returns bigint
 language sql
 begin atomic
@@ -90,10 +89,9 @@ begin atomic
     from (select case of_parent when 'log' then 'event' else of_parent end) as p(counts);
 end;
 
--- Adds one leaf if fewer than two are free. 'again': call again; 'busy': somebody is in the way; null: nothing to do.
--- A default leaf that holds much would be scanned while nobody can insert, so there it goes in three short
--- transactions: a constraint that keeps the range out of the default leaf, its validation (which blocks nobody), the
--- new leaf.
+-- Adds one leaf if fewer than two are free. 'again': call again; 'busy': a lock was not free; null: nothing to do.
+-- A default leaf with many rows would be scanned while nobody can insert. Then it takes three short transactions: a
+-- constraint that keeps the range out of the default leaf, its validation (which blocks nobody), the new leaf.
 create or replace function outbox.add_ahead(of_parent text, days numeric) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '50ms' as $$
 declare
@@ -105,7 +103,7 @@ declare
   start bigint;
   wall  record;
 begin
-  -- The log's other writer of leaves is a step: taking its lock keeps the two apart.
+  -- Steps add leaves of the log too: taking their lock keeps the two apart.
   if not pg_try_advisory_xact_lock(1212370246, outbox.hash('partition', of_parent))
      or of_parent = 'log' and not pg_try_advisory_xact_lock(4841297201) then
     return 'busy';
@@ -130,7 +128,7 @@ begin
   elsif ends - last > 2 * size then
     return null;
   end if;
-  -- Above the sequence, with room for what is emitted meanwhile: an insert on its way into the default leaf would fail
+  -- Above the sequence, with room for what is emitted meanwhile: an insert under way into the default leaf would fail
   -- when the new leaf takes its range.
   start := case when ends - greatest(last, top) > size / 100 then ends else greatest(ends, last, top) + size / 10 end;
   if top is not null and pg_relation_size(format('outbox.%I', spare)::regclass) > 32 * 1024 * 1024 then

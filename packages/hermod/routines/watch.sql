@@ -11,7 +11,7 @@ begin
   raise exception using errcode = 'HM040', message = 'HMD_WATCH_INVALID: ' || says;
 end $$;
 
--- One key column: its text. Several: a JSON array without spaces, so that no two keys look the same.
+-- One key column: its text. Several: a JSON array without spaces, so that different keys have different texts.
 create or replace function outbox.key_text(key jsonb, image jsonb) returns text
 language sql immutable parallel safe
 return case jsonb_array_length(key) when 1 then image ->> (key ->> 0)
@@ -43,7 +43,7 @@ exception when invalid_text_representation then
       message = 'HMD_EVENT_INVALID: the setting hermod.headers must be a JSON object of names and strings';
 end $$;
 
--- Writes one event about a row. Larger than a payload may be: a reference, which says so in a header.
+-- Writes one event about a row. If it is too large for a payload: a reference, which says so in a header.
 create or replace function outbox.capture_row(o jsonb, event text, image jsonb, body jsonb) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -64,7 +64,7 @@ begin
   values (o -> 'events' ->> event, o ->> 'type', id, text::json, octet_length(text), headers::json);
 end $$;
 
--- What a payload holds of a row: the columns asked for, never a virtual one (triggers do not see their values).
+-- The part of a row in a payload: the columns asked for, never a virtual one (triggers do not see its value).
 create or replace function outbox.capture_body(o jsonb, image jsonb) returns jsonb
 language sql immutable parallel safe
 return case when o ->> 'payload' = 'reference' then null
@@ -72,7 +72,7 @@ return case when o ->> 'payload' = 'reference' then null
                                       from jsonb_array_elements_text((o -> 'columns') || (o -> 'key')) c(name))
   else image - array(select jsonb_array_elements_text(o -> 'virtual')) end;
 
--- Of a deleted row only the key is told.
+-- The event of a deleted row contains only the key.
 create or replace function outbox.capture_key(o jsonb, image jsonb) returns jsonb
 language sql immutable parallel safe
 return case when o ->> 'payload' = 'reference' then null
@@ -147,8 +147,8 @@ begin
                                        when wrong = any (virtual) then ' that a trigger can see: it is virtual'
                                          else '' end));
   end if;
-  -- With an index that is checked at once a key is left before it is taken again, so events of a key come in the right
-  -- order.
+  -- With an index that is checked at once, a key is given up before it is taken again, so events of a key come in the
+  -- right order.
   if not exists (select from pg_index i where i.indrelid = target and i.indisunique and i.indimmediate and i.indisvalid
                  and i.indpred is null and i.indexprs is null
        and not exists (select from unnest((i.indkey::smallint[])[0:i.indnkeyatts - 1]) k(attnum)
@@ -173,7 +173,7 @@ begin
   return o;
 end $$;
 
--- Tables that cannot be watched, and those that would hear themselves.
+-- Tables that cannot be watched, and those whose events would cause further events.
 create or replace function outbox.refuse_table(target regclass, truncate text, written text[]) returns void
 language plpgsql as $$
 declare
@@ -219,7 +219,7 @@ begin
   return found;
 end $$;
 
--- Installs the triggers, or replaces those with other options. False: it was watched just so.
+-- Installs the triggers, or replaces those with other options. False: it was already watched with the same options.
 create or replace function outbox.watch(target text, given jsonb, written text[] default '{}') returns boolean
 language plpgsql set lock_timeout = '10s' as $$
 declare
@@ -245,7 +245,7 @@ begin
     from (select a.attname as name from pg_attribute a where a.attrelid = rel and a.attnum > 0 and not a.attisdropped
           and a.attgenerated <> 'v'
              and (o -> 'columns' = 'null' or (o -> 'columns') || (o -> 'key') ? a.attname)) c;
-  -- Digits first: before other triggers of the table, whose own changes then come later, as they should.
+  -- The name starts with a digit, so that it fires before other triggers of the table: their changes come later.
   execute format(
     'create trigger "00_hermod_insert" after insert on %s for each row execute function outbox.capture(%L)', rel, o);
   execute format(

@@ -1,10 +1,10 @@
 /**
- * A database whose every statement has a limit on this side. A connection may go mute: packets vanish, and nobody says so. It is
- * thrown away after the limit, and so are those that were last heard before it went mute; the next statement takes a new one.
+ * A database whose every statement has a time limit on the client's side. A connection may go mute: packets vanish without a
+ * reset. After the limit it is thrown away, and so are connections that answered last before it; the next statement takes a new one.
  */
 import { type Database, isConnectionError, type PoolClient } from './database.ts'
 
-/** Counts as a lost connection: what the statement did is not known. */
+/** Counts as a lost connection: nobody knows what the statement did. */
 class MuteConnection extends Error {
   readonly code = 'ETIMEDOUT'
 
@@ -13,7 +13,7 @@ class MuteConnection extends Error {
   }
 }
 
-/** The operating system asks idle connections for a sign of life from then on. */
+/** TCP keep-alive starts after this idle time. */
 const keepAliveMs = 30_000
 
 /** When each connection last answered, on the monotonic clock. */
@@ -93,7 +93,7 @@ class Bounded implements PoolClient {
     return this.#client?.removeListener(name, hear)
   }
 
-  /** One timer; the answer of a connection that was given up is heard by nobody. */
+  /** One timer; the answer of a connection that was given up is ignored. */
   async #within<T>(work: () => Promise<T>): Promise<T> {
     const startedMs = performance.now()
     let timer: NodeJS.Timeout | undefined
@@ -118,7 +118,7 @@ class Bounded implements PoolClient {
     const error = new MuteConnection(this.#limitMs)
     this.#gone = error
     const client = this.#client as (PoolClient & Socketed) | undefined
-    // Without one it waited for a free connection: the pool is to blame, or whoever holds them.
+    // Without a connection it waited for a free one: the pool is too small, or others keep them.
     if (client === undefined) return error
     muteSinceMs.set(this.#db, startedMs)
     client.connection?.stream?.destroy?.()
@@ -134,13 +134,13 @@ class Bounded implements PoolClient {
         throw this.#gone
       }
       welcome(client)
-      // One that nobody has used yet is new.
+      // A connection that nobody has used yet is new.
       const heardMs = heardAtMs.get(client) ?? Number.POSITIVE_INFINITY
       if (heardMs >= (muteSinceMs.get(this.#db) ?? 0)) {
         this.#client = client
         return client
       }
-      // A goodbye would wait for an answer.
+      // An orderly end would wait for an answer.
       const { connection }: Socketed = client as PoolClient & Socketed
       connection?.stream?.destroy?.()
       client.release(true)
@@ -152,7 +152,7 @@ interface Socketed {
   readonly connection?: { readonly stream?: { destroy?(): void; setKeepAlive?(on: boolean, afterMs: number): void } }
 }
 
-/** A connection that is new to us. What it reports beside its statements must not end the process. */
+/** Prepares a connection that is new to us: an error outside a statement must not end the process. */
 export function welcome(client: PoolClient & Socketed): void {
   if (welcomed.has(client)) return
   welcomed.add(client)

@@ -1,6 +1,6 @@
 /**
- * The one home of option validation: a spec of rules turns what was given into complete, frozen
- * options, or reports every problem at once. An unknown key suggests the nearest known one.
+ * Validates options: a spec of rules turns what was given into complete, frozen options, or reports every
+ * problem at once. For an unknown key it suggests the nearest known one.
  */
 import { HermodError, type HermodErrorCode } from './errors.ts'
 import { didYouMean } from './nearest.ts'
@@ -11,7 +11,7 @@ export interface Problem {
   readonly code?: HermodErrorCode
 }
 
-/** Reads one value; reports problems instead of throwing, and then what it returns is not used. */
+/** Reads one value. It reports problems instead of throwing; then its result is not used. */
 export interface Rule<T> {
   read(value: unknown, field: string, problems: Problem[]): T
 }
@@ -105,7 +105,7 @@ export function oneOf<const T extends string | number | boolean>(values: readonl
 
 export const flag = (fallback: boolean) => oneOf([true, false], fallback)
 
-/** A text judged by `problem`, which says what is wrong or nothing. */
+/** A text checked by `problem`, which returns what is wrong, or undefined. */
 export function text(problem: (value: unknown) => string | undefined): Rule<string> {
   return rule((value, field, problems) => {
     const says = typeof value === 'string' ? problem(value) : 'must be a string'
@@ -155,7 +155,7 @@ export function having<T>(methods: readonly string[], says: string): Rule<T> {
   })
 }
 
-/** ` (got '10s')`: short and harmless values are shown, the rest by their kind. */
+/** ` (got '10s')`: short and harmless values are shown, of others only the type. */
 export function got(value: unknown): string {
   if (value === undefined) return ' and is missing'
   if (typeof value === 'string') return ` (got ${JSON.stringify(value.slice(0, 40))})`

@@ -53,7 +53,7 @@ async function run(db: Queryable, config: object): Promise<{ rows: any[] }> {
   }
 }
 
-/** The same database, with each statement that has values prepared by name: for few, fixed texts. */
+/** The same database, but statements with values are prepared by name: for few, fixed texts. */
 export function preparing(db: Database): Database {
   return {
     connect: () => db.connect(),
@@ -107,14 +107,14 @@ export async function transaction<T>(
   }
 }
 
-/** COMMIT after a statement that failed answers ROLLBACK, and is no error. */
+/** COMMIT of a failed transaction answers ROLLBACK without raising an error. */
 function assertCommitted(answer: unknown): void {
   const last: unknown = Array.isArray(answer) ? answer.at(-1) : answer
   if ((last as { command?: string }).command === 'ROLLBACK')
     throw new HermodError('HMD_ROLLED_BACK', 'the error of a statement was caught inside the work')
 }
 
-/** A text as it stands in a statement, whatever `standard_conforming_strings` says. */
+/** A text as a literal of a statement, right with every setting of `standard_conforming_strings`. */
 export function literal(text: string | null): string {
   if (text === null) return 'null'
   if (text.includes('\0')) throw new TypeError('PostgreSQL cannot store U+0000')

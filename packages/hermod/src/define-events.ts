@@ -101,7 +101,7 @@ interface Known {
   readonly parse: ((payload: unknown) => unknown) | undefined
 }
 
-/** A reference event (null) has nothing to bring up. */
+/** A reference event (null) has no payload to bring up to date. */
 function bringUp(known: Known, type: string, from: number, payload: unknown): unknown {
   if (payload === null) return null
   let value: unknown = payload

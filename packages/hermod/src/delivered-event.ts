@@ -1,6 +1,6 @@
 /**
- * An event on its way to a sink. Payload, headers and time are made when first read: a sink that
- * hands on the raw JSON never pays for parsing it.
+ * An event on its way to a sink. Payload, headers and time are parsed when first read: a sink that passes
+ * the raw JSON on never pays for parsing it.
  */
 
 import type { EventDefinitions } from './event-definitions.ts'

@@ -14,7 +14,7 @@ export interface HermodErrorOptions {
   /** Facts for programs: bounds, sizes, paths. Never a secret, never a payload. */
   readonly details?: Record<string, unknown> | undefined
   readonly cause?: unknown
-  /** Overrides the catalogue's advice where the place knows better. */
+  /** Replaces the catalogue's advice if the place of the error knows better. */
   readonly fix?: string | undefined
 }
 
@@ -34,7 +34,7 @@ export class HermodError extends Error {
     if (options.details !== undefined) this.details = options.details
   }
 
-  /** What may leave the process: no stack, no cause. */
+  /** The part that may leave the process: no stack, no cause. */
   toJSON(): Record<string, unknown> {
     return {
       code: this.code,

@@ -8,7 +8,7 @@ export const keyBytesMax = 200
 const aheadYearsMax = 10
 
 const HEADER_NAME = /^[a-z0-9_.-]{1,64}$/i
-/** An ISO time that says its zone: without one it would mean another instant on another machine. */
+/** An ISO time with its zone: without one it would mean another instant on another machine. */
 const ISO_TIME = /^(\d{4})-(\d{2})-(\d{2})[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})$/
 
 export function invalid(field: string, says: string): HermodError {

@@ -67,7 +67,7 @@ export function prepareEvents(
   return prepared
 }
 
-/** `at` is `events[17].` or nothing: what stands before a field's name in errors. */
+/** `at` is the prefix of a field's name in errors: `events[17].` or nothing. */
 function prepare(
   event: NewEvent | undefined,
   at: string,

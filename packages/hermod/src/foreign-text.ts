@@ -1,6 +1,6 @@
 /**
- * Texts of a destination on their way into the database. They are hostile: cut first, then cleaned, since a cut may
- * leave half of a surrogate pair. What comes out of here PostgreSQL can store, as text and as JSON.
+ * Makes texts of a destination safe to store. They may be hostile: they are cut first, then cleaned, since a cut may
+ * leave half of a surrogate pair. PostgreSQL can store the result, as text and as JSON.
  */
 
 /** NUL, half of a surrogate pair, and control characters other than tab and line breaks. */
@@ -23,7 +23,7 @@ export function isClean(text: string): boolean {
 /** JSON.stringify writes NUL and lone surrogates as escapes, in keys too; json accepts them, and fails when it is read. */
 const ESCAPE = /\\(?:u(0000|d[89a-f][0-9a-f]{2})|.)/g
 
-/** JSON that can be stored and read again. Other control characters stay: here they are escaped. */
+/** JSON that can be stored and read again. Other control characters stay: JSON escapes them. */
 export function storableJson(value: unknown): string {
   const text = JSON.stringify(value)
   if (!text.includes('\\u')) return text

@@ -1,6 +1,6 @@
 /**
- * What a pool says beside its answers. When the server ends an idle connection, `pg` emits `error` on the pool, and an error
- * that nobody hears ends the process. Attached once per pool; the outbox made last on it is told.
+ * Listens to the errors of a pool. When the server ends an idle connection, `pg` emits `error` on the pool, and an `error` event
+ * without a handler ends the process. Attached once per pool; the outbox created last on it is told.
  */
 import { heard, welcome } from './bounded.ts'
 import type { PoolClient } from './database.ts'
@@ -18,11 +18,11 @@ export function hearPool(pool: object, listener: Listener): void {
   if (typeof on !== 'function') return
   const told = { listener }
   hearing.set(pool, told)
-  // The pool has removed the connection already; the next statement takes another.
+  // The pool has already removed the connection; the next statement takes another.
   on.call(pool, 'error', (error: unknown) => notify(told.listener, 'error', { during: 'idle connection', error }))
-  // At once: its next message may be that the server ends it, in the same packet.
+  // At once: the same packet may already contain the message that the server ends it.
   on.call(pool, 'acquire', (client: PoolClient) => welcome(client))
-  // Whoever used it: it was alive then.
+  // It answered somebody, so it was alive then.
   on.call(pool, 'release', (error: unknown, client: PoolClient | undefined) => {
     if (!error && client !== undefined) heard(client)
   })

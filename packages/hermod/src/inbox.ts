@@ -1,6 +1,6 @@
 /**
- * once: the consumer's side. A message is handled in the same transaction that remembers it, so a
- * redelivery does nothing.
+ * once: the inbox of a consumer. A message is handled in the same transaction that remembers it, so a
+ * repeated delivery does nothing.
  */
 import { asTx } from './clients/client.ts'
 import { HermodError } from './errors.ts'

@@ -51,7 +51,7 @@ export async function migrate(db: Database, options: MigrateOptions = {}): Promi
   return { applied, version: migrations().at(-1)?.version ?? 0, routines }
 }
 
-/** Refuses a schema that is older or newer than this library, without changing anything; newer routines are well. */
+/** Refuses a schema that is older or newer than this library, without changing anything. Newer routines are accepted. */
 export async function assertMigrated(db: Database): Promise<void> {
   await assertApplied(db, OURS)
   await assertRoutines(db)

@@ -21,7 +21,7 @@ export function didYouMean(given: string, known: Iterable<string>): string {
   return name === undefined ? '' : `; did you mean ${name}?`
 }
 
-/** Levenshtein, with two neighbours swapped counted as one edit: the commonest slip of all. */
+/** Levenshtein distance; two swapped neighbours count as one edit, because that is the most common typing error. */
 export function editDistance(a: string, b: string): number {
   let before: number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)

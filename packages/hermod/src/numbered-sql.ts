@@ -18,11 +18,11 @@ export interface Migration {
 export interface NumberedSql {
   /** Holds `0001_tables.sql`, `0002_….sql`. */
   readonly folder: URL
-  /** A plain lower-case name; made when it is missing. */
+  /** A plain lower-case name; created if it is missing. */
   readonly schema: string
   /** Advisory lock that makes processes wait for each other. */
   readonly lock: number
-  /** In the same transaction, after the migrations, also where none was missing; names of what it applied. */
+  /** Runs in the same transaction after the migrations, even if none was missing; returns the names of what it applied. */
   readonly after?: (client: PoolClient, applied: readonly string[]) => Promise<readonly string[]>
 }
 
@@ -65,7 +65,7 @@ export async function assertApplied(
   }
 }
 
-/** Whoever comes second waits for the lock, then finds what the first applied. */
+/** The second process waits for the lock, then finds what the first one applied. */
 async function begin(client: PoolClient, schema: string, lock: number): Promise<void> {
   await client.query(`set local lock_timeout = '60s'`)
   await client.query(`select pg_advisory_xact_lock(${lock})`)

@@ -1,6 +1,6 @@
 /**
- * The options of the outbox and of a worker, with their defaults and bounds; a subscription's are
- * next door. Checked once, at the door: type → defaults → validate → freeze, all problems at once.
+ * The options of the outbox and of a worker, with their defaults and bounds; those of a subscription are in
+ * subscription-options.ts. Checked once: type → defaults → validate → freeze, all problems at once.
  */
 import {
   type Checked,
@@ -57,7 +57,7 @@ export interface OutboxOptions {
   /** Made by defineEvents(). */
   readonly events?: EventDefinitions
   /**
-   * Statements are prepared by name once a connection: cheaper. Leave it off behind a pooler that
+   * Statements are prepared by name, once per connection, which is cheaper. Leave it off behind a pooler that
    * changes connections between transactions and does not know prepared statements.
    */
   readonly prepare?: boolean
@@ -104,9 +104,9 @@ export interface WorkerOptions {
   /** Claim loops in this worker. */
   readonly concurrency?: number
   readonly leaseMs?: number
-  /** Between polls while there is nothing to do. */
+  /** Pause between polls while there is nothing to do. */
   readonly pollMs?: number
-  /** Between polls while there is. */
+  /** Pause between polls while there is something to do. */
   readonly busyPollMs?: number
   /** How long stop() lets calls in flight finish. */
   readonly stopGraceMs?: number
@@ -186,8 +186,8 @@ export function workerOptions(given: WorkerOptions = {}): ResolvedWorkerOptions 
 }
 
 /**
- * What only shows when all options are known: names are given once, every served subscription
- * exists, each call ends before its lease does, and the pool has a connection for everyone.
+ * Checks that need all options: names are unique, every served subscription exists, each call ends before
+ * its lease, and the pool has enough connections.
  */
 export function checkTogether(
   worker: ResolvedWorkerOptions,

@@ -1,7 +1,7 @@
 /** What a sink gets. Payload and headers are parsed when first read, never before. */
 export interface OutboxEvent<P = unknown> {
   readonly id: bigint
-  /** The number the outside knows the event by: ascending within an aggregate. */
+  /** The public number of the event: ascending within an aggregate. */
   readonly position: bigint
   readonly lane: number
   readonly type: string

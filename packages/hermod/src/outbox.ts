@@ -36,11 +36,11 @@ import {
 import { tell } from './worker/news.ts'
 import { Worker } from './worker/worker.ts'
 
-/** A hint for every transaction would cost more than it saves. */
+/** At most one NOTIFY per this time: one per transaction would cost more than it saves. */
 const wakeEveryMs = 10
 /** Upkeep drops partitions and analyses tables. */
 const upkeepLimitMs = 600_000
-/** A hint that takes longer helps nobody. */
+/** Time limit of a NOTIFY: a later hint is useless. */
 const hintLimitMs = 5_000
 
 type EventOf<D> = D extends DefinedEvents<infer _> ? NewEventOf<D> : NewEvent
@@ -86,8 +86,8 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   }
 
   /**
-   * For those without a transaction helper; wakes the workers after the commit. What the work gives to
-   * its `emit` travels with COMMIT, in one message: no round trip of its own.
+   * Runs `work` in a transaction and wakes the workers after the commit. Events given to its `emit` travel
+   * with COMMIT, in one message: no round trip of their own.
    */
   async transaction<T>(
     work: (tx: PoolClient, emit: (events: EventOf<D> | readonly EventOf<D>[]) => void) => Promise<T>,
@@ -177,7 +177,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     await this.#indexes.close()
   }
 
-  /** Tells workers here at once, and those elsewhere at once but at most every few milliseconds. */
+  /** Wakes the workers of this process at once, and others through NOTIFY, at most every few milliseconds. */
   wake(): void {
     for (const worker of this.#workers) worker.wake()
     this.#wakeAgain = this.#waking
@@ -190,12 +190,12 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     }, wakeEveryMs).unref()
   }
 
-  /** How every subscription is doing. A count that cannot be had in time is null, never zero. */
+  /** The state of every subscription. A count that takes too long is null, never zero. */
   stats(options?: desk.StatsOptions): Promise<desk.Stats> {
     return desk.stats(this.db, options)
   }
 
-  /** Events by what is known of them, newest first; pass on the cursor of the page before. */
+  /** Finds events, newest first; pass the cursor of the previous page to get the next one. */
   find(filter?: desk.FindFilter, options?: desk.FindOptions): Promise<desk.FoundPage> {
     return desk.find(this.db, filter, options)
   }
@@ -218,7 +218,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     return this.#acted(desk.retry(this.db, subscription, which, by))
   }
 
-  /** Gives deliveries up, with a reason; what they held back goes on. */
+  /** Gives deliveries up, with a reason; events blocked by them are delivered. */
   discard(subscription: string, which: desk.Which, by: desk.DiscardOptions): Promise<desk.DiscardResult> {
     return this.#acted(desk.discard(this.db, subscription, which, by))
   }
@@ -288,7 +288,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   }
 }
 
-/** Tables a sink says it writes: capturing one would make it hear itself. */
+/** Tables that sinks write: capturing one of them would make a sink trigger itself. */
 function tablesOf(sink: object): readonly string[] {
   const { tables } = sink as { tables?: unknown }
   return Array.isArray(tables) ? tables.map(String) : []

@@ -1,6 +1,6 @@
 /**
- * Turns a payload into JSON text, or says exactly where it cannot: whatever JSON would drop or
- * change in silence, and whatever PostgreSQL cannot store, is refused with its path.
+ * Turns a payload into JSON text, or says exactly where it cannot: what JSON would silently drop or change,
+ * and what PostgreSQL cannot store, is refused with its path.
  */
 import { HermodError } from './errors.ts'
 
@@ -8,7 +8,7 @@ export const payloadBytesMax = 262_144
 /** Above this emit warns (HMD_PAYLOAD_LARGE) and still writes. */
 export const payloadBytesWarn = 65_536
 export const payloadDepthMax = 64
-/** Past this the walk stops counting: shared references can unfold to any size. */
+/** Above this size the walk stops: shared references can expand to any size. */
 const sizeGiveUp = 4 * payloadBytesMax
 
 export interface PayloadText {
@@ -59,8 +59,8 @@ interface Walk {
 }
 
 /**
- * One pass, no allocation while all is well: the path is put together only on the way out of a
- * problem. A cycle needs no bookkeeping either: it always runs into the depth limit.
+ * One pass without allocation as long as there is no problem: the path is built only on the way back from
+ * one. A cycle needs no check of its own: it always reaches the depth limit.
  */
 function walk(value: unknown, depth: number, state: Walk): Problem | undefined {
   switch (typeof value) {

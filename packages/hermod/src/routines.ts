@@ -8,7 +8,7 @@ import { type Database, type PoolClient, select } from './database.ts'
 import { HermodError } from './errors.ts'
 import { version } from './version.ts'
 
-/** What a function's text names at its creation comes before it; `grants` is last, so that it finds all of them. */
+/** A function comes after those that its text names at creation; `grants` is last, so that it finds all of them. */
 export const routineNames: readonly string[] = [
   ...['clock', 'hash', 'partition', 'emit', 'identity', 'kind', 'head', 'sequence', 'cursor'],
   ...['again', 'claim', 'lease', 'park', 'read', 'subscribe', 'ledger', 'settle', 'breaker', 'worker', 'auditor'],
@@ -35,7 +35,7 @@ export function routines(): Routines {
   return { sql, hash: createHash('sha256').update(sql).digest('hex'), version }
 }
 
-/** True: they were applied. Newer ones than these stay: this library's statements work with them too. */
+/** True: they were applied. Newer routines stay: the statements of this library work with them too. */
 export async function applyRoutines(client: PoolClient, { sql, hash, version } = routines()): Promise<boolean> {
   if (isCurrent(await installedRoutines(client), { hash, version })) return false
   await client.query(sql)
@@ -48,7 +48,7 @@ export async function applyRoutines(client: PoolClient, { sql, hash, version } =
   return true
 }
 
-/** Grants for tables that came while the routines stayed as they were. */
+/** Grants for tables that were added while the routines did not change. */
 export async function applyGrants(client: PoolClient): Promise<void> {
   await client.query('select outbox.apply_grants()')
 }

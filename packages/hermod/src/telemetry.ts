@@ -1,6 +1,6 @@
 /**
- * What the engine tells whoever listens: one typed interface from which logs, metrics and traces
- * are made. A listener can never disturb the engine, whatever it throws.
+ * What the engine reports to a listener: one typed interface from which logs, metrics and traces are made.
+ * A listener cannot disturb the engine, whatever it throws.
  */
 import type { HermodErrorCode } from './errors.ts'
 import type { OutcomeName } from './sinks/outcome.ts'
@@ -31,7 +31,7 @@ export interface DeliveryEvent {
   readonly bytes: number
   readonly durationMs: number
   readonly outcomes: Readonly<Partial<Record<OutcomeName, number>>>
-  /** Of the first event that carries one: links the call to the trace that emitted it. */
+  /** From the first event that has one: links the call to the trace that emitted it. */
   readonly traceparent?: string | undefined
 }
 
@@ -76,7 +76,7 @@ export interface WarningEvent {
   readonly details?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** A journey got on, or came to rest. */
+/** A journey made progress, was paused, or ended. */
 export interface JourneyEvent {
   readonly id: bigint
   readonly kind: string
@@ -146,7 +146,7 @@ export function notify<N extends ListenerName>(listener: Listener | undefined, n
     const result = hear?.call(listener, data)
     if (result instanceof Promise) result.catch(() => {})
   } catch {
-    // The listener's fault, and its loss.
+    // An error of the listener is ignored.
   }
 }
 

@@ -86,7 +86,7 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'routines/emit.sql',
-        find: '  xid xid8 := pg_current_xact_id();   -- before the first id: a key may have to be waited for after it\n',
+        find: '  xid xid8 := pg_current_xact_id();   -- before the first id: the insert may wait for a key after it\n',
         replace: '',
       },
     ],
@@ -99,7 +99,7 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'routines/emit.sql',
-        find: '  xid xid8 := pg_current_xact_id();   -- before the first id: a key may have to be waited for after it\n',
+        find: '  xid xid8 := pg_current_xact_id();   -- before the first id: the insert may wait for a key after it\n',
         replace: '',
       },
     ],

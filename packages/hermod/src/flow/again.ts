@@ -1,6 +1,6 @@
 /**
- * again: one call deadline after a take-over by expiry, the newest state of what the former owner may
- * have been sending is sent once more, so that a late write of its cannot be the last word.
+ * again: one call deadline after a take-over by expiry, the newest states of what the former owner may have
+ * been sending are sent once more, so that its late write does not have the last word.
  */
 import { type Database, select } from '../database.ts'
 import type { Leased } from './lease.ts'
@@ -11,7 +11,7 @@ const DONE = `select outbox.again_done($1, $2, $3::smallint, $4::bigint)`
 
 export type AgainEvents = Pick<Window, 'positions' | 'ids' | 'hashes'>
 
-/** `rowsMax`: so many events the former owner can have read without settling them. */
+/** `rowsMax`: the most events the former owner can have read without settling them. */
 export async function againEvents(
   db: Database,
   subscription: string,

@@ -1,6 +1,6 @@
 /**
- * One call to a sink under its deadline. Whatever the sink does (throws, hangs, wakes up too late),
- * it ends in one outcome per event, or in none where nothing was tried.
+ * One call to a sink under its deadline. Whatever the sink does (throws, hangs, answers too late), the call
+ * ends in one outcome per event, or in none if nothing was tried.
  */
 import { HermodError, type HermodErrorCode } from '../errors.ts'
 import { isClean } from '../foreign-text.ts'
@@ -19,26 +19,26 @@ import {
 import { Effects } from './effects.ts'
 import type { Entry } from './result.ts'
 
-/** A sink that does not end this long after its signal was aborted is broken. */
+/** A sink that has not ended this long after its signal was aborted is broken. */
 const overdueMs = 1_000
 
 export interface CallOptions {
-  /** Aborted when leases are lost or the worker stops; nothing is spent then. */
+  /** Aborted when leases are lost or the worker stops; then no attempt is spent. */
   readonly signal: AbortSignal
-  /** Asked right before each call: how long it may take. Not above 0: nothing may be sent any more. */
+  /** Asked right before each call: how long it may take. 0 or less: nothing may be sent any more. */
   deadlineMs(): Promise<number>
   /** Is the entry's lane still ours? */
   mine(entry: Entry): boolean
   sending(entry: Entry, note: object | undefined): Promise<void>
-  /** The destination took the call as a task: waits for its end. Undefined: nobody waits any more. */
+  /** The call is parked: waits for its end. Undefined: the wait was given up. */
   parked?(handle: string, entries: readonly Entry[]): Promise<Outcome | undefined>
-  /** Told when a sink does not end although its call has. */
+  /** Called when a sink does not end although its call has. */
   abandoned?(): void
-  /** Told after each call to the sink. */
+  /** Called after each call to the sink. */
   called?(events: readonly Entry[], outcomes: readonly (Outcome | undefined)[], durationMs: number): void
 }
 
-/** One call under its deadline. Undefined outcomes: it was aborted, nothing is known or spent. */
+/** One call under its deadline. Undefined outcomes: it was aborted, and no attempt is spent. */
 export async function call(
   subscription: ResolvedSubscription,
   entries: readonly Entry[],
@@ -74,7 +74,7 @@ async function attempt(
       options.abandoned?.()
       return entries.map((entry) => overdue(options.signal, entry, effects))
     }
-    // Not the list that the sink was given, which it may have changed.
+    // Our own list: the sink may have changed the one it was given.
     const outcomes = normaliseOutcomes(given, entries, { ledger })
     if (effects.none) return [...outcomes]
     return entries.map((entry, at) => said(given, outcomes[at] as Outcome, entry, effects))
@@ -87,12 +87,12 @@ async function attempt(
   }
 }
 
-/** Without a way to ask, for a ledger, or when it cannot be stored as it is, a handle is no answer. */
+/** A handle is no answer if the sink cannot be polled, for a ledger, or if it cannot be stored as it is. */
 function mayPark({ sink, ledger }: ResolvedSubscription, { parked }: Parked): boolean {
   return sink.poll !== undefined && !ledger && parked !== '' && parked.length <= handleMax && isClean(parked)
 }
 
-/** One word for many: nobody can tell which of them is bad, so they are halved until it shows. */
+/** One outcome for many events does not say which is bad, so they are halved until it shows. */
 function ofAll(outcome: Outcome, count: number): Outcome {
   return outcome.outcome === 'rejected' && count > 1 ? { ...outcome, outcome: 'split' } : outcome
 }
@@ -116,7 +116,7 @@ function contextOf(
     sending: async (event, note) => {
       const entry = subscription.ledger ? entryOf(event) : undefined
       if (entry === undefined) return
-      // A sink that wakes up after its call was given up must not send what is settled by now.
+      // A sink that continues after its call was given up must not send what may be settled by now.
       if (closed || signal.aborted) throw new HermodError('HMD_LEASE_LOST', 'this call has ended')
       await effects.begin(entry, () => options.sending(entry, note))
     },
@@ -130,14 +130,14 @@ function contextOf(
   }
 }
 
-/** The sink ended its call. Of an effect that was begun, an answer that makes no sense is none. */
+/** The sink ended its call. For an effect that was begun, a senseless answer counts as no answer. */
 function said(given: unknown, outcome: Outcome, entry: Entry, effects: Effects): Outcome {
   const before = effects.answer(entry)
   const senseless = outcome.code === ('HMD_SINK_BROKEN' satisfies HermodErrorCode)
   if (before !== undefined && (given === undefined || senseless)) return before
   if (!effects.inDoubt(entry)) return outcome
   if (senseless) return { ...outcome, outcome: 'unknown' }
-  // It was recorded as sending: its next try is another attempt, not another half of this call.
+  // It was recorded as `sending`: trying it again is a new attempt, not another half of this call.
   return outcome.outcome === 'split' ? { ...outcome, outcome: 'retry' } : outcome
 }
 
@@ -150,7 +150,7 @@ interface Break {
   readonly lateMs: number | undefined
 }
 
-/** The call threw. Whether an effect that was begun arrived cannot be known, unless its own error says so. */
+/** The call threw. Nobody knows whether an effect that was begun arrived, unless its own error says so. */
 function brokenOff({ error, items, stopped, lateMs }: Break, entry: Entry, effects: Effects): Outcome | undefined {
   const doubt = effects.inDoubt(entry)
   if (stopped && !doubt) return undefined
@@ -165,7 +165,7 @@ function isAway({ outcome, code }: Outcome): boolean {
 
 export const OVERDUE = Symbol('overdue')
 
-/** Waits for the sink, but not for one that ignores its signal. */
+/** Waits for the promise; OVERDUE if it does not end soon after its signal was aborted. */
 export async function unlessOverdue<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | typeof OVERDUE> {
   let timer: NodeJS.Timeout | undefined
   const abandoned = new Promise<typeof OVERDUE>((resolve) => {

@@ -10,14 +10,14 @@ export interface ClaimedLane {
   readonly cursor: bigint
   /** The former owner did not give it back: its lease ran out. */
   readonly expired: boolean
-  /** What a former owner may have sent late is sent again after this time. */
+  /** After this time the newest states are sent again, because of a late call of the former owner. */
   readonly againMs: number | undefined
 }
 
 export interface ClaimOptions {
   readonly lanesMax: number
   readonly leaseMs: number
-  /** How long a former owner's call may take to land last; null: it cannot do harm. */
+  /** How long a call of the former owner may still take; null: it cannot do harm. */
   readonly callMs: number | null
 }
 

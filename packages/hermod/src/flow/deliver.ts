@@ -1,6 +1,6 @@
 /**
- * deliver: one batch to a sink, outside any transaction, ending in one outcome per event. Halves
- * what the sink asks to split, and keeps back the followers of an event that failed.
+ * deliver: sends one batch to a sink, outside any transaction, and ends in one outcome per event. It halves
+ * what the sink asks to split, and holds back later events of an aggregate whose event failed.
  */
 import type { ResolvedSubscription } from '../options.ts'
 import { type Capabilities, type Outcome, rejected, type Sink, superseded, unavailable } from '../sinks/sink.ts'
@@ -12,7 +12,7 @@ import { aggregateKey } from './settle.ts'
 /** Single events failing in a row while halving: the sink is broken, not one event. */
 export const brokenRow = 3
 
-/** Entries in order of position within each aggregate. Those without an outcome were not tried. */
+/** Takes entries in order of position within each aggregate. Those without an outcome were not tried. */
 export async function deliver(
   subscription: ResolvedSubscription,
   entries: readonly Entry[],
@@ -23,8 +23,8 @@ export async function deliver(
   const valid = validate(subscription, newest, result)
   const loaded = await load(subscription, valid, options, result)
   const failed = new Set<string>()
-  for (const round of rounds(subscription, loaded)) {
-    const going = withoutBlocked(round, failed, result)
+  for (const wave of waves(subscription, loaded)) {
+    const going = withoutBlocked(wave, failed, result)
     if (!(await sendAll(subscription, going, options, failed, result))) break
   }
   return result
@@ -35,7 +35,7 @@ export function waitsInLine({ order, coalesce: coalesced }: ResolvedSubscription
   return order === 'aggregate' || coalesced === 'latest'
 }
 
-/** Does this outcome keep back the later events of its aggregate? */
+/** Does this outcome block the later events of its aggregate? */
 export function holdsBack(subscription: ResolvedSubscription, { outcome }: Outcome): boolean {
   if (!waitsInLine(subscription)) return false
   if (outcome === 'rejected') return subscription.onDead === 'hold'
@@ -72,7 +72,7 @@ function validate(subscription: ResolvedSubscription, entries: readonly Entry[],
   })
 }
 
-/** What the sink's own check says; one that throws says so too. */
+/** The problem that the sink's own check reports; an error it throws counts as one. */
 export function problemIn(sink: Sink, { event }: Entry): string | undefined {
   try {
     return sink.validate?.(event)
@@ -81,7 +81,7 @@ export function problemIn(sink: Sink, { event }: Entry): string | undefined {
   }
 }
 
-/** The subscription reads the current rows itself: payloads cannot be stale, or were not sent. */
+/** The subscription reads the current rows itself, so payloads cannot be stale. */
 async function load(
   subscription: ResolvedSubscription,
   entries: readonly Entry[],
@@ -101,7 +101,7 @@ async function load(
   return entries.filter((entry) => loaded.has(entry))
 }
 
-/** Rows that cannot be read are no event's fault: nothing is spent, the backlog waits. */
+/** If rows cannot be read, no event is to blame: no attempt is spent, the backlog waits. */
 async function loadGroup(
   { load: loadRows, callMs }: ResolvedSubscription,
   group: readonly Entry[],
@@ -130,7 +130,7 @@ function byAggregateType(entries: readonly Entry[]): Map<string, Entry[]> {
   return groups
 }
 
-/** A loaded row is current: no upcaster may touch it. */
+/** A loaded row is current: it needs no upcaster. */
 function withRow(event: Entry['event'], row: unknown): Entry['event'] {
   const absent = row === undefined || row === null
   const payloadText = absent ? 'null' : JSON.stringify(row)
@@ -138,10 +138,10 @@ function withRow(event: Entry['event'], row: unknown): Entry['event'] {
 }
 
 /**
- * Unless the sink itself keeps order within a call, a call holds one event of an aggregate: when it
- * fails, its followers have not been sent.
+ * Unless the sink itself keeps order within a call, a call contains one event of an aggregate: if it fails,
+ * later events of the aggregate have not been sent.
  */
-function rounds({ sink, order }: ResolvedSubscription, entries: readonly Entry[]): Entry[][] {
+function waves({ sink, order }: ResolvedSubscription, entries: readonly Entry[]): Entry[][] {
   if (order === 'none' || sink.capabilities?.keepsOrder === true) return [[...entries]]
   const depth = new Map<string, number>()
   const list: Entry[][] = []
@@ -149,9 +149,9 @@ function rounds({ sink, order }: ResolvedSubscription, entries: readonly Entry[]
     const key = aggregateKey(entry)
     const at = depth.get(key) ?? 0
     depth.set(key, at + 1)
-    const round = list[at]
-    if (round === undefined) list[at] = [entry]
-    else round.push(entry)
+    const wave = list[at]
+    if (wave === undefined) list[at] = [entry]
+    else wave.push(entry)
   }
   return list
 }
@@ -165,7 +165,7 @@ function withoutBlocked(entries: readonly Entry[], failed: ReadonlySet<string>, 
   })
 }
 
-/** False: the destination is away, nothing more may be sent now. */
+/** False: the destination is unavailable, nothing more may be sent now. */
 async function sendAll(
   subscription: ResolvedSubscription,
   entries: readonly Entry[],
@@ -225,7 +225,7 @@ async function send(
   const refused = new Set<string>()
   for (const [index, entry] of going.entries()) {
     const outcome = outcomes[index]
-    // Not applied because of the one before it, which is dead: its own turn comes, nothing is spent.
+    // The sink did not apply it because the one before it is dead: it is sent later, and no attempt is spent.
     if (outcome?.outcome === 'retry' && refused.has(aggregateKey(entry))) failed.add(aggregateKey(entry))
     if (outcome?.outcome === 'rejected' && waitsInLine(subscription)) refused.add(aggregateKey(entry))
     if (outcome?.outcome === 'split' && going.length > 1) again.push(entry)
@@ -243,7 +243,7 @@ function alone(outcome: Outcome): Outcome {
   return outcome.outcome === 'split' ? { ...outcome, outcome: 'rejected' } : outcome
 }
 
-/** Whatever a sink that keeps order says of a follower, it waits for the one before it. */
+/** After a failure in its aggregate an event is blocked, whatever the sink says about it. */
 function record(
   subscription: ResolvedSubscription,
   entry: Entry,

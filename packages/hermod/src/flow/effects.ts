@@ -1,6 +1,6 @@
 /**
- * The effects of one call, one by one: which were begun, what the sink said of each before the call ended. When a call
- * breaks off, what was begun and has no answer of its own is in doubt; only the last one begun may be known from the error.
+ * The effects of one call of a ledger sink: which were begun, and what the sink said about each before the call ended. If a
+ * call breaks off, an effect that was begun and has no answer is in doubt; the error can only be about the last one begun.
  */
 import { normaliseOutcomes, type Outcome } from '../sinks/sink.ts'
 import type { Entry } from './result.ts'
@@ -11,14 +11,14 @@ export class Effects {
   readonly #answers = new Map<Entry, Outcome>()
   #latest: Entry | undefined
   #recording = 0
-  /** Several were begun at once: nobody can say whose error it is. */
+  /** Several were begun at once: the error may be about any of them. */
   #atOnce = false
 
   constructor(ledger: boolean) {
     this.#ledger = ledger
   }
 
-  /** Begun once `record` has ended: before that nothing may be sent. */
+  /** An effect counts as begun once `record` has ended: before that nothing may be sent. */
   async begin(entry: Entry, record: () => Promise<void>): Promise<void> {
     this.#atOnce ||= this.#recording > 0
     this.#latest = entry
@@ -40,17 +40,17 @@ export class Effects {
     return this.#answers.get(entry)
   }
 
-  /** Nothing was begun, nothing said: the call is all there is. */
+  /** Nothing was begun and nothing answered: only the call itself has an outcome. */
   get none(): boolean {
     return this.#begun.size + this.#answers.size === 0
   }
 
-  /** It may have arrived, and cannot be asked for. */
+  /** It may have arrived, and nobody can tell. */
   inDoubt(entry: Entry): boolean {
     return this.#ledger && this.#begun.has(entry)
   }
 
-  /** What the call threw is about this entry. */
+  /** The error that the call threw is about this entry. */
   threw(entry: Entry): boolean {
     return entry === this.#latest && !this.#atOnce
   }

@@ -10,7 +10,7 @@ import type { EventDefinitions } from '../event-definitions.ts'
 import { payloadBytesWarn } from '../payload.ts'
 import { type Listener, notify } from '../telemetry.ts'
 
-/** Between the texts of a list: it stands in no event's text, so nothing has to be quoted. */
+/** Separates the texts of a list. It occurs in no event, so nothing has to be quoted. */
 const between = '\x1e'
 const listed = (text: string) => `string_to_array(${text}, chr(30), '')`
 
@@ -29,7 +29,7 @@ const EMIT_ONE = `select outbox.emit_one($1::text, $2::text, $3::text, $4::text,
 const LOCK = `select outbox.lock($1::text::text[], $2::text::text[])::text as locked`
 const LOCK_TIMEOUT = `select set_config('lock_timeout', $1::text, true) as value`
 
-/** Up to so many events travel with COMMIT; quoting more costs more than the message they save. */
+/** The most events that travel with COMMIT; quoting more costs more than the message it saves. */
 const ridesMax = 10
 
 export const lockWaitMs = 10_000
@@ -55,7 +55,7 @@ export async function emit(
   return String(row?.ids).split(',').map(BigInt)
 }
 
-/** Events that wait for the end of a transaction, to travel with its COMMIT. */
+/** Collects the events of a transaction, to send them with its COMMIT. */
 export class Waiting {
   readonly #options: EmitOptions
   #events: PreparedEvent[] = []
@@ -65,18 +65,18 @@ export class Waiting {
     this.#options = options
   }
 
-  /** Checked now: what is refused never reaches the database. */
+  /** Events are checked now: a refused one never reaches the database. */
   add(events: NewEvent | readonly NewEvent[]): void {
     if (this.#closed) throw new HermodError('HMD_EMIT_OUTSIDE_TRANSACTION', 'this transaction has ended')
     for (const event of checked(events, this.#options)) this.#events.push(event)
   }
 
-  /** From now on nothing is added. */
+  /** No event can be added from now on. */
   close(): void {
     this.#closed = true
   }
 
-  /** A few are told as statements to send with COMMIT; many are sent here, where a message counts for little. */
+  /** Returns the statements to send with COMMIT. Many events are sent here instead: then one message more costs little. */
   async send(client: unknown): Promise<string> {
     this.close()
     const few = this.#events.length <= ridesMax
@@ -101,7 +101,7 @@ function insert(tx: Tx, events: readonly PreparedEvent[], prepare = false) {
     : query(tx, EMIT, parameters(events), prepare ? 'hermod_emit_many' : undefined)
 }
 
-/** The common case has a function of its own. */
+/** One event without a key has an SQL function of its own. */
 function isAlone(events: readonly PreparedEvent[]): boolean {
   return events.length === 1 && events[0]?.key === null
 }
@@ -143,7 +143,7 @@ function list(events: readonly PreparedEvent[], pick: (event: PreparedEvent) => 
 
 const QUOTED = /["\\]/g
 
-/** A PostgreSQL array in text: the one form that every client library carries unchanged. */
+/** A PostgreSQL array as text: the one form that every client library passes on unchanged. */
 export function arrayLiteral(values: readonly (string | number | null)[]): string {
   let text = '{'
   for (let index = 0; index < values.length; index++) {
@@ -156,7 +156,7 @@ export function arrayLiteral(values: readonly (string | number | null)[]): strin
 
 export type Aggregate = readonly [type: string, id: string | number | bigint]
 
-/** Locks aggregates until the transaction ends: read, write and emit after it are never stale. */
+/** Locks aggregates until the transaction ends: what is read, written and emitted after it is never stale. */
 export async function lock(
   client: unknown,
   aggregates: readonly Aggregate[],

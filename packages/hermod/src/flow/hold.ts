@@ -1,6 +1,6 @@
 /**
- * hold: the breaker of a subscription, kept in its row so that all workers and whoever looks agree.
- * While held nothing is sent; when the pause is over one worker at a time may probe.
+ * hold: the circuit breaker of a subscription, kept in its row so that all workers share it. While a
+ * subscription is held, nothing is sent; after the pause one worker at a time may probe.
  */
 import { type Database, select } from '../database.ts'
 import { clip } from '../foreign-text.ts'
@@ -10,10 +10,10 @@ const PROBE = `select outbox.probe($1, $2, $3)::text as won`
 const UNPROBE = `select outbox.unprobe($1, $2)::text as given_up`
 const RECOVER = `select outbox.recover($1)::text as recovered`
 
-/** A destination that came back is noticed within this time, unless it asked for more. */
+/** The longest pause between probes, unless the destination asked for a longer one. */
 export const probeCapMs = 2_000
 
-/** Of what the destination says. */
+/** The most characters kept of what the destination says. */
 const saysCharsMax = 1_000
 
 export interface Trouble {
@@ -22,7 +22,7 @@ export interface Trouble {
   readonly afterMs: number
 }
 
-/** `prober`: who was probing; a failure of anybody else does not lengthen the pause. */
+/** `prober`: set if this was a probe. Other failures lengthen the pause only by their own `afterMs`. */
 export async function hold(
   db: Database,
   subscription: string,

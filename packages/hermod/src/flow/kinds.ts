@@ -1,6 +1,6 @@
 /**
- * The names of the small codes in the log, as one epoch knows them. A failover may lose codes and give them to other kinds: what
- * was learnt in another epoch is forgotten, and a batch is named only by names of its own epoch.
+ * The names behind the codes of kinds in the log, for one epoch. A failover may lose codes and assign them to other kinds. So
+ * names of another epoch are dropped, and a batch is named only by names of its own epoch.
  */
 import { type Database, select } from '../database.ts'
 
@@ -13,7 +13,7 @@ export type Names = ReadonlyMap<string, readonly [type: string, aggregateType: s
 /** The epoch is the upper half of every position. */
 const epochOf = (position: bigint): bigint => position >> 32n
 
-/** What was read came from another server, or another epoch, than what was asked after it. Counts as a lost connection. */
+/** Two statements were answered in different epochs, perhaps by different servers. Counts as a lost connection. */
 class EpochChanged extends Error {
   readonly code = '08006'
 
@@ -31,7 +31,7 @@ export class Kinds {
     return this.#names
   }
 
-  /** For a read that saw this head and met codes up to `newest`. Codes are given in turn: a higher one than we know is new. */
+  /** For a read that saw this head and codes up to `newest`. Codes ascend: one above those we know is new. */
   async namesFor(db: Database, head: bigint, newest: number): Promise<Names> {
     const epoch = epochOf(head)
     if (epoch !== this.#epoch) this.#names = new Map()
@@ -39,7 +39,7 @@ export class Kinds {
     if (newest <= this.#names.size) return this.#names
     const names = await learn(db, epoch)
     if (newest > names.size) throw new EpochChanged()
-    // Another loop may have met a newer epoch meanwhile.
+    // Another loop may have seen a newer epoch meanwhile.
     if (epoch === this.#epoch) this.#names = names
     return names
   }

@@ -1,6 +1,6 @@
 /**
- * renew, release and leased: keep lanes while working, give them back when done, ask again after a
- * lost answer. A lane that is not returned belongs to somebody else.
+ * renew, release and leased: keeps lanes while working, gives them back when done, asks again after a lost
+ * answer. A lane that is not returned belongs to another worker.
  */
 import { type Database, select } from '../database.ts'
 
@@ -46,7 +46,7 @@ export async function leased(
   return new Map(rows.map((row) => [Number(row.lane), BigInt(row.pos as string)]))
 }
 
-/** Everything the database thinks this owner holds. */
+/** All lanes that this owner has, according to the database. */
 export async function owned(db: Database, subscription: string, owner: string): Promise<Leased[]> {
   const rows = await select(db, OWNED, [subscription, owner])
   return rows.map((row) => ({ lane: Number(row.lane), fence: BigInt(row.fence as string) }))

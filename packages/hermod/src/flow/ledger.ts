@@ -1,6 +1,6 @@
 /**
- * The ledger of sinks whose every effect is tracked: a row per event before anything is sent, and
- * `sending` committed right before the effect.
+ * The ledger of sinks whose effects must not repeat: a row per event before anything is sent, and `sending`
+ * committed right before the effect.
  */
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
@@ -40,7 +40,7 @@ export async function enlist(
   return Number(row?.count ?? 0)
 }
 
-/** Throws when the lane is no longer ours: then nothing may be sent. */
+/** Throws if the lane is no longer leased by this owner: then nothing may be sent. */
 export async function sending(
   db: Database,
   subscription: string,
@@ -56,7 +56,7 @@ export async function sending(
   }
 }
 
-/** A longer one is kept as the beginning of its text. */
+/** Of a longer note only the beginning is kept. */
 const noteCharsMax = 8_000
 
 function noteText(note: object | undefined): string | null {

@@ -1,6 +1,6 @@
 /**
- * park: a destination took a call as a task; its handle is kept with the lanes it covers, so that
- * whoever owns them next asks for the outcome instead of sending again.
+ * park: a destination took a call as a task. Its handle is stored with the lanes it covers, so that their
+ * next owner asks for the outcome instead of sending again.
  */
 import { type Database, select } from '../database.ts'
 import type { Leased } from './lease.ts'
@@ -10,7 +10,7 @@ const PARKED = `select u.lane::text, p.handle, p."from"::text, p."to"::text, p.d
     (extract(epoch from outbox.clock() - p.since) * 1000)::bigint::text as age_ms
   from unnest($2::smallint[]) as u(lane) cross join lateral outbox.parked_in($1, u.lane) p`
 
-/** What one lane has in a parked call: all of (from, to] depends on it alone. */
+/** One lane's part of a parked call: everything in (from, to] depends on this call alone. */
 export interface ParkedLane extends Leased {
   readonly from: bigint
   readonly to: bigint
@@ -23,7 +23,7 @@ export interface FoundParked extends Omit<ParkedLane, 'fence'> {
   readonly ageMs: number
 }
 
-/** The lanes it is recorded for; the others are lost, or their cursor is elsewhere. */
+/** Returns the lanes it was recorded for; the others were taken over, or their cursor has moved. */
 export async function park(
   db: Database,
   subscription: string,
@@ -42,7 +42,7 @@ export async function park(
   return new Set(rows.map((row) => Number(row.lane)))
 }
 
-/** What former owners of these lanes left parked, unless it is void. */
+/** What former owners of these lanes left parked, if it is still valid. */
 export async function parked(db: Database, subscription: string, lanes: readonly number[]): Promise<FoundParked[]> {
   const rows = await select(db, PARKED, [subscription, lanes])
   return rows.map((row) => ({

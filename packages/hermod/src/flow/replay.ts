@@ -1,6 +1,6 @@
 /**
- * replay: what lies between a lane's replay cursor and its live one, sent again. Looked for window by
- * window, read slice by slice, settled under the lane's fence.
+ * replay: sends again what lies between a lane's replay cursor and its live cursor. Found window by window,
+ * read slice by slice, settled under the lane's fence.
  */
 import { type Database, select, selectArrays } from '../database.ts'
 import type { ResolvedSubscription } from '../options.ts'
@@ -19,9 +19,9 @@ const SETTLE = `select outbox.settle_replay($1, $2, $3, $4::bigint, $5::json)::t
 const ENLIST = `select outbox.enlist_again($1, $2, $3, $4::bigint, $5::smallint, $6::bigint, $7::bigint, $8::bigint,
   $9::bigint[], $10::bigint[], $11::integer[], $12)::text as met`
 
-/** What of the log a replay is about. Positions as text: JSON has no 64-bit numbers. */
+/** The part of the log that a replay is about. Positions are text: JSON has no 64-bit numbers. */
 export interface ReplayPlan {
-  /** The first position, and the last where it is bounded. */
+  /** The first position, and the last one if it is bounded. */
   readonly from: string
   readonly to?: string | undefined
   readonly types?: readonly string[] | undefined
@@ -42,7 +42,7 @@ export interface Window {
   readonly hashes: readonly string[]
 }
 
-/** Where the replay of a lane stands; undefined: it has met the live cursor, or there is none. */
+/** Where the replay of a lane stands; undefined: it has reached the live cursor, or there is none. */
 export async function replayCursor(
   db: Database,
   subscription: string,
@@ -94,11 +94,11 @@ export interface Reader extends Omit<Naming, 'names'> {
 
 export interface Slice {
   readonly entries: Entry[]
-  /** A limit was met here; undefined: all of it was looked at. */
+  /** The read hit a limit here; undefined: all of it was read. */
   readonly through: bigint | undefined
 }
 
-/** Undefined: the lane is no longer held, or the subscription does not send now. */
+/** Undefined: the lane is no longer leased, or the subscription does not send now. */
 export async function readSlice(
   db: Database,
   { subscription: { name, revision }, owner, kinds, definitions, listens }: Reader,
@@ -114,7 +114,7 @@ export async function readSlice(
   return { entries, through: row[2] == null ? undefined : BigInt(row[2]) }
 }
 
-/** Undefined: refused, somebody else has the lane; else whether the live cursor was met. */
+/** Undefined: refused, another worker has the lane. Else: whether the live cursor was reached. */
 export async function settleReplay(
   db: Database,
   { name, revision }: ResolvedSubscription,

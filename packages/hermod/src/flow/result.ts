@@ -1,11 +1,11 @@
 /**
- * What became of the entries of one batch. Kept on the entries themselves: a map of thousands of
- * them, made anew for every batch, cost a tenth of the worker's time.
+ * The outcomes of the entries of one batch. They are kept on the entries themselves: a new map of thousands
+ * of entries for every batch took a tenth of the worker's time.
  */
 import type { DeliveredEvent } from '../event.ts'
 import type { Outcome } from '../sinks/outcome.ts'
 
-/** Passed over: its aggregate waits. */
+/** `blocked`: not sent, because an earlier event of its aggregate failed. */
 export type EntryOutcome = Outcome | 'blocked'
 
 /** One event of a lane, and what its aggregate's rows mean for it. */
@@ -13,7 +13,7 @@ export interface Entry {
   /** Replaced when the subscription loads the current row. */
   event: DeliveredEvent
   readonly lane: number
-  /** held: its aggregate waits; dead: its aggregate has a dead letter; due: it has a row itself. */
+  /** held: it is blocked; dead: its aggregate has a dead letter; due: it has a row of its own. */
   readonly mark: 'held' | 'dead' | 'due' | null
   /** Attempts already spent. */
   readonly attempts: number
@@ -50,7 +50,7 @@ export class Result {
     return this
   }
 
-  /** Takes over what another result knows. */
+  /** Takes over the outcomes of another result. */
   add(other: Result): void {
     for (const entry of other.entries) this.set(entry, other.get(entry) as EntryOutcome)
   }

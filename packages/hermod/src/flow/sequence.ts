@@ -1,12 +1,12 @@
 /**
- * sequence: one step of turning commits into a numbered log. Any number of workers may call it; one
- * wins, the others return at once.
+ * sequence: one step, which gives positions to what committed. Any number of workers may call it; one wins,
+ * the others return at once.
  */
 import { type Database, select } from '../database.ts'
 
-/** Long enough that a step's fixed cost does not matter. */
+/** Large enough that the fixed cost of a step does not matter. */
 export const pieceRows = 10_000
-/** The first piece of a backlog: delivery starts early. */
+/** The first piece of a backlog is small, so that delivery starts early. */
 export const firstPieceRows = 2_000
 
 const SEQUENCE = `select concat_ws(' ', numbered, head, more, new_epoch, array_to_string(lanes, ','),
@@ -20,23 +20,23 @@ export interface Step {
   readonly more: boolean
   /** The first step on a new timeline: positions moved up, all leases void. */
   readonly newEpoch: boolean
-  /** Whom it concerns; undefined: it may be anybody. */
+  /** Which lanes and kinds it concerns; undefined: any. */
   readonly news: News | undefined
 }
 
-/** Where the events of a small step are, and what they are. */
+/** The lanes and kinds of the events of a small step. */
 export interface News {
   readonly lanes: readonly number[]
   readonly kinds: readonly number[]
 }
 
-/** Undefined: another session is at it. */
+/** Undefined: another session is making a step. */
 export async function sequence(db: Database, rows: number = pieceRows): Promise<Step | undefined> {
   const [row] = await select(db, SEQUENCE, [rows])
   return row === undefined ? undefined : stepOf(row.step as string)
 }
 
-/** As outbox.turn writes it, too: numbered head more new_epoch [lanes kinds]. */
+/** The text is: numbered head more new_epoch [lanes kinds]. */
 export function stepOf(text: string): Step {
   const [numbered, head, more, newEpoch, lanes, kinds] = text.split(' ')
   return {
@@ -52,7 +52,7 @@ function numbers(list: string): number[] {
   return list.split(',').map(Number)
 }
 
-/** Refuses to start where steps would be refused: a standby, a sequence with a cache. */
+/** Refuses to start if steps would be refused: on a standby, or with a sequence that has a cache. */
 export async function assertSequencer(db: Database): Promise<void> {
   await select(db, 'select outbox.assert_sequencer()')
 }

@@ -1,6 +1,6 @@
 /**
- * settle: what a delivered batch means for cursors and rows, and the one statement that writes it.
- * A lane missing from the answer was taken over; its result is dropped and delivered again.
+ * settle: computes what a delivered batch means for cursors and rows, and writes it in one statement. A lane
+ * missing from the answer was taken over; its result is dropped, and its new owner delivers again.
  */
 import { type Database, select } from '../database.ts'
 import type { ResolvedSubscription } from '../options.ts'
@@ -10,7 +10,7 @@ import type { Entry, Result } from './result.ts'
 
 const SETTLE = `select lane::text from outbox.settle($1, $2, $3, $4::json) as lane`
 
-/** Outcomes that leave the event where it is: nothing spent, no row. */
+/** Outcomes that leave the event in the backlog: no attempt is spent, no row is written. */
 const WAITING = new Set(['unavailable', 'misconfigured', 'split'])
 
 export interface LaneResult {
@@ -41,7 +41,7 @@ interface EventRow {
   readonly aggregate_id: string
 }
 
-/** Its aggregate waits behind an earlier event. */
+/** An event that is blocked by an earlier event of its aggregate. */
 interface HeldRow extends EventRow {
   readonly attempts_max: number
 }
@@ -70,13 +70,13 @@ export interface Settlement {
   readonly rows: DeliveryRow[]
   readonly held: HeldRow[]
   readonly done: EventRow[]
-  /** Positions delivered beyond `to`; not sent again while this lane is held. */
+  /** Positions delivered beyond `to`; not sent again while this worker has the lane. */
   readonly beyond: bigint[]
 }
 
 export type DelayOf = (attempt: number, afterMs: number | undefined) => number
 
-/** The cursor may move up to just before the first event that waits. */
+/** The cursor moves up to just before the first event that has to wait. */
 export function settlement(
   subscription: ResolvedSubscription,
   lane: LaneResult,
@@ -124,7 +124,7 @@ function addBeyond(result: Settlement, entry: Entry, outcome: Outcome | 'blocked
   }
 }
 
-/** Of one aggregate's held events the newest counts when coalescing, else the oldest. */
+/** Of the blocked events of an aggregate the newest counts when coalescing, else the oldest. */
 function keepHeld(held: Map<string, Entry>, entry: Entry, newest: boolean): void {
   const key = aggregateKey(entry)
   if (newest || !held.has(key)) held.set(key, entry)
@@ -140,7 +140,7 @@ function addFresh(
   result.sent++
   if (isSuccess(outcome)) {
     countSuccess(result, outcome)
-    // A replay meets rows among what it sends.
+    // Some of the events that a replay sends have rows.
     if (entry.mark === 'due' || (entry.mark === 'dead' && subscription.coalesce === 'latest'))
       result.done.push(rowKey(entry))
     return

@@ -30,7 +30,7 @@ export async function subscribe(db: Database, subscription: ResolvedSubscription
   ])
 }
 
-/** What a revision stands for. Where it starts and in which mode are decided once, at install. */
+/** What a revision stands for. Its start and its mode are not part of it: they are decided once, at installation. */
 function definition(subscription: ResolvedSubscription): object {
   const { types, aggregates, order, coalesce, retry, batch, lanes, priority, rate, callMs, onDead, sink } = subscription
   const policy = { order, coalesce, retry, batch, lanes, priority, rate, callMs, onDead }

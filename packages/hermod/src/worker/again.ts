@@ -1,6 +1,6 @@
 /**
- * Sends the newest states of a lane once more, where a call of its former owner may have landed last.
- * The lane stands still meanwhile; nothing is settled, since everything sent was delivered before.
+ * Sends the newest states of a lane once more, after a take-over: a late call of the former owner may have
+ * overwritten them. The lane is not read meanwhile. Nothing is settled: all of it was delivered before.
  */
 import { againDone, againEvents } from '../flow/again.ts'
 import { readSlice } from '../flow/replay.ts'
@@ -11,7 +11,7 @@ import type { LeasedLane } from './lane.ts'
 import type { RoundParts } from './rounds.ts'
 import type { Station } from './station.ts'
 
-/** The destination did not take it: so long until the next try. */
+/** Pause before the next try, if the destination did not take it. */
 const tryAgainMs = 1_000
 
 export class Again {
@@ -28,7 +28,7 @@ export class Again {
     return Math.min(Number.POSITIVE_INFINITY, ...this.#parts.leases.free.map(({ againAtMs }) => againAtMs))
   }
 
-  /** One lane that is due. Nothing of it is in flight. */
+  /** Sends one lane that is due. Nothing of that lane is in flight. */
   async send(): Promise<void> {
     const { db, subscription, owner } = this.#station
     const now = performance.now()
@@ -48,7 +48,7 @@ export class Again {
     lane.againAtMs = Number.POSITIVE_INFINITY
   }
 
-  /** How many were looked at; 0: not now. */
+  /** How many positions are done; 0: try again later. */
   async #slice(lane: LeasedLane, part: Parameters<typeof readSlice>[3]): Promise<number> {
     const { db, subscription, poller } = this.#station
     const { breaker, sending } = this.#parts
@@ -57,7 +57,7 @@ export class Again {
     const at = { lane: lane.lane, fence: lane.fence, sieved: lane.cursor, bytes }
     const slice = await readSlice(db, this.#station, at, { ...some, hashes: part.hashes.slice(0, count) })
     if (slice === undefined) return 0
-    // What waits for a retry is sent later than now anyway.
+    // Blocked events are sent later anyway.
     const going = slice.entries.filter((entry) => entry.mark !== 'held')
     const ended = (handle: string) => poller?.wait(handle).ended ?? Promise.resolve(undefined)
     const result = await sending.call(going, ended)
@@ -68,7 +68,7 @@ export class Again {
   }
 }
 
-/** The destination has it, or will never have it. */
+/** The destination has it, or refused it for good. */
 function isTaken(outcome: Outcome | 'blocked' | undefined): boolean {
   if (outcome === undefined || outcome === 'blocked') return false
   return outcome.outcome === 'delivered' || outcome.outcome === 'superseded' || outcome.outcome === 'rejected'

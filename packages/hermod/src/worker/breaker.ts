@@ -28,7 +28,7 @@ export class Breaker {
     return this.#probing
   }
 
-  /** False: somebody else tries, or it is too early. */
+  /** False: somebody else is probing, or it is too early. */
   async mayProbe(): Promise<boolean> {
     const { db, subscription } = this.#station
     const rightMs = subscription.callMs + probeMarginMs
@@ -46,7 +46,7 @@ export class Breaker {
     await this.#station.refresh()
   }
 
-  /** The destination took something. */
+  /** The destination accepted something. */
   async passed(): Promise<void> {
     if (!this.#probing) return
     this.#probing = false
@@ -55,14 +55,14 @@ export class Breaker {
     await this.#station.refresh()
   }
 
-  /** Nothing was learnt: somebody else may try at once. */
+  /** The probe showed nothing: somebody else may probe at once. */
   async unused(): Promise<void> {
     if (!this.#probing) return
     this.#probing = false
     await unprobe(this.#station.db, this.#station.subscription.name, this.#prober)
   }
 
-  /** There is nothing to try with: asks the sink itself, where it can be asked. */
+  /** There is no event to probe with: asks the sink itself, if it has `probe`. */
   async askSink(): Promise<void> {
     const { sink, ledger, name, callMs } = this.#station.subscription
     if (sink.probe === undefined && !ledger) return

@@ -6,35 +6,35 @@
 /** The loop and its subscription, seen at one moment. */
 export interface View {
   readonly stopping: boolean
-  /** An answer was lost or a settle was refused: where the lanes stand has to be asked. */
+  /** An answer was lost or a settle was refused: the loop must ask the database where its lanes stand. */
   readonly doubt: boolean
   /** The call of a parked round has ended. */
   readonly returned: boolean
   readonly mode: 'live' | 'dry-run' | 'paused'
   /** The database has a newer revision of the subscription than this worker. */
   readonly outdated: boolean
-  /** Lanes held, and those of them that may be given back: no destination works on a task of theirs. */
+  /** Lanes leased by this loop. `free`: those without a parked call; they may be given back. */
   readonly lanes: number
   readonly free: number
-  /** Lanes that may be read now: no task and no slice of a replay is out. */
+  /** Lanes that may be read now: without a parked call or a slice of a replay under way. */
   readonly readable: number
-  /** When to take or give back lanes; infinite: this loop has its share. */
+  /** When to claim lanes or give some back; infinite: this loop has its share. */
   readonly balanceAtMs: number
   /** A batch was read ahead. */
   readonly ahead: boolean
-  /** The breaker is open; the next probe may go at `probeAtMs`, if there is anything to try with. */
+  /** Set while the breaker is open. The next probe may go at `probeAtMs`, if there is an event to probe with. */
   readonly breaker: { readonly probeAtMs: number; readonly canProbe: boolean } | undefined
-  /** The next time to look for events, if nobody calls before. */
+  /** The next time to look for events, unless a wake-up comes before. */
   readonly lookAtMs: number
-  /** Somebody has called since the last look. */
+  /** A wake-up came since the last look. */
   readonly called: boolean
-  /** A slice of a replay may go at this time; infinite: none is left, or one is out. */
+  /** A slice of a replay may start at this time; infinite: none is left, or one is under way. */
   readonly replayAtMs: number
   /** The newest states of a lane have to be sent again at this time (again.ts). */
   readonly againAtMs: number
-  /** The rate limit lets nothing go before this time. */
+  /** The rate limit allows nothing before this time. */
   readonly rateAtMs: number
-  /** Nothing was found for so long that the lanes are given back. */
+  /** Nothing was found for a while: the lanes may be given back. */
   readonly idle: boolean
   readonly pollMs: number
 }
@@ -42,25 +42,25 @@ export interface View {
 export type Action =
   /** Settles what is in flight and gives the lanes back. */
   | { readonly do: 'end' }
-  /** Asks the database which lanes are held and where they stand. */
+  /** Asks the database which lanes are still leased, and where they stand. */
   | { readonly do: 'ask' }
-  /** Settles parked rounds that are back. */
+  /** Settles parked rounds whose calls have ended. */
   | { readonly do: 'land' }
-  /** Gives lanes back: all of them, or those without a task. */
+  /** Gives lanes back: all of them, or those without a parked call. */
   | { readonly do: 'release'; readonly all: boolean }
-  /** Takes lanes up to the share of this loop, or gives back those beyond it. */
+  /** Claims lanes up to the share of this loop, or gives back those beyond it. */
   | { readonly do: 'balance' }
-  /** Forgets what was read ahead. */
+  /** Drops what was read ahead. */
   | { readonly do: 'forget' }
-  /** Sends one event to a destination that was away. */
+  /** Sends one event to a destination that was unavailable. */
   | { readonly do: 'probe' }
-  /** Starts a slice of a replay; it goes on beside what follows. */
+  /** Starts a slice of a replay; the loop does not wait for it. */
   | { readonly do: 'replay' }
   /** Sends the newest states of a lane again. */
   | { readonly do: 'again' }
   /** Reads, delivers and settles one batch. */
   | { readonly do: 'round' }
-  /** Waits for a call, at most for so long. */
+  /** Waits for a wake-up, at most `ms`. */
   | { readonly do: 'rest'; readonly ms: number }
 
 export function decide(view: View, nowMs: number): Action {
@@ -68,7 +68,7 @@ export function decide(view: View, nowMs: number): Action {
   if (view.doubt) return { do: 'ask' }
   if (view.returned) return { do: 'land' }
   if (view.outdated && view.lanes > 0) return { do: 'release', all: true }
-  // What is under way when a subscription is paused ends and counts.
+  // Calls under way when a subscription is paused are finished and settled.
   if (view.mode === 'paused' && view.free > 0) return { do: 'release', all: false }
   if (view.mode === 'paused' || view.outdated) return { do: 'rest', ms: view.pollMs }
   if (view.ahead) return { do: view.breaker === undefined ? 'round' : 'forget' }
@@ -81,14 +81,14 @@ export function decide(view: View, nowMs: number): Action {
   return view.idle ? { do: 'release', all: false } : rest(view, nowMs)
 }
 
-/** Lanes are kept while the destination is away: what was delivered beyond the cursor is known only here. */
+/** The loop keeps its lanes while the breaker is open: only it knows what was delivered beyond the cursor. */
 function whileOpen(view: View, { probeAtMs, canProbe }: NonNullable<View['breaker']>, nowMs: number): Action {
   const can = canProbe && view.readable > 0
   if (can && probeAtMs <= nowMs) return { do: 'probe' }
   return until(Math.min(view.balanceAtMs, can ? probeAtMs : Number.POSITIVE_INFINITY), view, nowMs)
 }
 
-/** Until the first thing that is due by itself. */
+/** Rests until the first time at which something is due. */
 function rest(view: View, nowMs: number): Action {
   const look = view.readable === 0 ? Number.POSITIVE_INFINITY : Math.max(view.lookAtMs, view.rateAtMs)
   const again = view.readable === 0 ? Number.POSITIVE_INFINITY : view.againAtMs

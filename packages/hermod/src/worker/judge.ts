@@ -1,4 +1,4 @@
-/** What a call says about its destination; live batches and replays share the breaker. */
+/** What the outcomes of a call say about its destination. Live batches and replays share the breaker. */
 import type { Result } from '../flow/result.ts'
 import type { Breaker } from './breaker.ts'
 import { deliveredIn, troubleIn } from './round.ts'

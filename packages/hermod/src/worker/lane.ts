@@ -1,25 +1,25 @@
-/** A lane this worker holds: where it is settled, how far it is read, and what needs no second send. */
+/** A lane leased by this worker: how far it is settled, how far it is read, and what was delivered beyond the cursor. */
 import type { ClaimedLane } from '../flow/claim.ts'
 import { Strikes } from './strikes.ts'
 
 export class LeasedLane {
   readonly lane: number
   readonly fence: bigint
-  /** On the monotonic clock: certainly ours until then. */
+  /** The lease is certainly valid until then, on the monotonic clock. */
   untilMs: number
   /** Settled up to here. */
   cursor: bigint
   /** Read up to here; above the cursor while a batch is in flight. */
   ahead: bigint
-  /** Delivered beyond the cursor, because an earlier event of the lane could not be. */
+  /** Positions delivered beyond the cursor, because an earlier event of the lane could not be delivered. */
   readonly beyond = new Set<bigint>()
-  /** The limit was met at the last read. */
+  /** The last read hit a limit. */
   full = false
-  /** Its destination works on a task; `recorded`: whoever owns the lane next can ask for it. */
+  /** A call is parked; `recorded`: the next owner of the lane can ask for it. */
   parked: 'waiting' | 'recorded' | undefined
-  /** What a former owner had parked is known. */
+  /** The database was asked what a former owner had parked. */
   asked = false
-  /** On the monotonic clock: what a former owner may have sent late is sent again then (again.ts). */
+  /** When its newest states have to be sent again, on the monotonic clock (again.ts). */
   againAtMs: number
   readonly strikes = new Strikes()
 
@@ -32,7 +32,7 @@ export class LeasedLane {
     this.againAtMs = performance.now() + (claimed.againMs ?? Number.POSITIVE_INFINITY)
   }
 
-  /** Back to what is settled: what was read since is forgotten. */
+  /** Back to the cursor: what was read since is dropped. */
   rewind(): void {
     this.ahead = this.cursor
   }

@@ -1,7 +1,7 @@
 /**
- * The lanes one claim loop holds: takes them up to its share, renews them while they are used, gives
- * back what is beyond the share or idle. Deadlines run on the monotonic clock from before the
- * statement was sent, so they always end before the database's lease does.
+ * The lanes leased by one claim loop: claims them up to its share, renews them while they are used, gives
+ * back those beyond the share or idle. Deadlines run on the monotonic clock and start before the statement
+ * is sent, so they always end before the lease in the database does.
  */
 import { claim } from '../flow/claim.ts'
 import { waitsInLine } from '../flow/deliver.ts'
@@ -12,25 +12,25 @@ import type { Station } from './station.ts'
 
 /** A lane without work is given back after this time. */
 const idleMs = 2_000
-/** While some lanes are held, further ones that have work are looked for this often. */
+/** With some lanes leased, the loop looks this often for further ones that are said to have work. */
 const claimEveryMs = 50
-/** And this often where nothing says that they have any: somebody may have died. */
+/** And this often for lanes without news: their owner may have died. */
 const lookEveryMs = 1_000
 
-/** The claim loops of one subscription in one worker: they share its name as owner. */
+/** The claim loops of one subscription in one worker: they share one owner name. */
 const loopsOf = new WeakMap<Station, Set<Leases>>()
 
 export class Leases {
   lanes: LeasedLane[] = []
-  /** Called when lanes turn out to belong to somebody else. */
+  /** Called when lanes were lost to another worker. */
   readonly onLost = new Set<() => void>()
   readonly #station: Station
   readonly #share: () => number
   #claimedAtMs = Number.NEGATIVE_INFINITY
   #busyAtMs = performance.now()
-  /** A lane that nobody here holds may have work. */
+  /** A lane that no loop of this worker has may have work. */
   #sought = true
-  /** Lanes that turned out to belong to somebody else. */
+  /** Lanes that were lost to another worker. */
   #dropped: LeasedLane[] = []
 
   constructor(station: Station, share: () => number) {
@@ -40,12 +40,12 @@ export class Leases {
     loopsOf.set(station, loops.add(this))
   }
 
-  /** Milliseconds all lanes are certainly ours. */
+  /** For how many milliseconds all leases are certainly valid. */
   get leftMs(): number {
     return Math.min(...this.lanes.map(({ untilMs }) => untilMs)) - performance.now()
   }
 
-  /** When to take lanes or give some back; infinite: this loop has its share. */
+  /** When to claim lanes or give some back; infinite: this loop has its share. */
   get balanceAtMs(): number {
     const missing = this.#share() - this.lanes.length
     if (missing < 0) return Number.NEGATIVE_INFINITY
@@ -55,7 +55,7 @@ export class Leases {
     return this.#claimedAtMs + (none ? this.#station.pollMs : lookEveryMs)
   }
 
-  /** Lanes whose destination works on no task. */
+  /** Lanes without a parked call. */
   get free(): LeasedLane[] {
     return this.lanes.filter(({ parked }) => parked === undefined)
   }
@@ -69,7 +69,7 @@ export class Leases {
     return this.lanes.length < this.#share()
   }
 
-  /** There may be work in lanes that nobody here holds. */
+  /** There may be work in lanes that no loop of this worker has. */
   seek(): void {
     this.#sought = true
   }
@@ -78,7 +78,7 @@ export class Leases {
     this.#busyAtMs = performance.now()
   }
 
-  /** Up to the share, and not beyond it. */
+  /** Claims lanes up to the share, and gives back those beyond it. */
   async balance(): Promise<void> {
     const share = this.#share()
     if (this.lanes.length > share) await this.giveBack(this.#spare(share))
@@ -102,7 +102,7 @@ export class Leases {
     })
   }
 
-  /** Beyond the share; those with a task last, and never one that nobody else could ask for. */
+  /** Lanes beyond the share; lanes with a parked call last, and never one whose handle is not recorded. */
   #spare(share: number): LeasedLane[] {
     const tasks = this.lanes.filter(({ parked }) => parked !== undefined)
     const kept = tasks.filter(({ parked }) => parked === 'waiting')
@@ -111,13 +111,13 @@ export class Leases {
     return order.slice(Math.max(share, kept.length))
   }
 
-  /** A lease that ran out unnoticed, while we slept: the lane begins anew under its new fence. */
+  /** A lease that ran out unnoticed, while the process was stopped: the lane starts again under its new fence. */
   #dropClaimedAgain(claimed: readonly { readonly lane: number }[]): void {
     const again = new Set(claimed.map(({ lane }) => lane))
     this.#drop(this.lanes.filter(({ lane }) => again.has(lane)))
   }
 
-  /** Nothing is left in the lanes held: looks for others at once. True: there were some. */
+  /** Nothing is left in the leased lanes: looks for others at once. True: there were some. */
   async more(): Promise<boolean> {
     const before = this.lanes.length
     this.#claimedAtMs = Number.NEGATIVE_INFINITY
@@ -125,7 +125,7 @@ export class Leases {
     return this.lanes.length > before
   }
 
-  /** Extends the leases when a third of them is gone; lanes that were taken over are dropped. */
+  /** Renews the leases when a third of their time is gone; drops lanes that were taken over. */
   async keep(neededMs = 0): Promise<void> {
     const { db, subscription, owner, leaseMs } = this.#station
     if (this.lanes.length === 0) return
@@ -137,7 +137,7 @@ export class Leases {
     this.#dropOthers(lanes, kept)
   }
 
-  /** Nothing is assumed after a lost answer: the database says what is held and where it stands. */
+  /** After a lost answer: the database says which lanes are still leased and where they stand. */
   async ask(): Promise<void> {
     const { db, subscription, owner } = this.#station
     const { lanes } = this
@@ -151,8 +151,8 @@ export class Leases {
   }
 
   /**
-   * A claim whose answer was lost, or a release that failed, leaves lanes that nobody here serves;
-   * they need not wait for their lease to end.
+   * A claim whose answer was lost, or a release that failed, leaves lanes that no loop serves. They are
+   * released now, instead of waiting for the end of their leases.
    */
   async releaseForgotten(): Promise<void> {
     const { db, subscription, owner } = this.#station
@@ -167,7 +167,7 @@ export class Leases {
     this.#drop(lanes.filter((lane) => !kept.has(lane.lane) && this.lanes.includes(lane)))
   }
 
-  /** An operator took lanes from us because of a call that has ended by now: the next owner need not wait. */
+  /** An operator took lanes away because of a call. It has ended by now, so the next owner need not wait. */
   async releaseInterrupted(): Promise<void> {
     const lanes = this.#dropped
     this.#dropped = []
@@ -194,7 +194,7 @@ export class Leases {
   }
 }
 
-/** A write that lands late may be the last word: the destination has states, and does not compare versions itself. */
+/** A late write can overwrite a newer one: order matters here, and the destination does not compare versions. */
 function canWinLate(subscription: Station['subscription']): boolean {
   return waitsInLine(subscription) && subscription.sink.capabilities?.externalVersion !== true
 }

@@ -1,6 +1,6 @@
 /**
- * LISTEN as a hint: a connection of its own that passes wake-ups on, checks itself, and comes back
- * after it broke. Behind a transaction pooler it simply hears nothing.
+ * LISTEN as a hint: a connection of its own that passes wake-ups on, checks itself with a heartbeat, and
+ * reconnects after it broke. Behind a transaction pooler it hears nothing, and polling finds the events.
  */
 import type { Database, PoolClient } from '../database.ts'
 import { notify, type Listener as Telemetry } from '../telemetry.ts'
@@ -79,7 +79,7 @@ export class Listen {
     this.#client = undefined
     if (client === undefined) return
     client.removeListener('notification', this.#hear)
-    // A destroyed client may still report its end; an unheard error would end the process.
+    // A destroyed client may still emit an error; without a handler it would end the process.
     client.on('error', () => {})
     client.release(error)
   }
@@ -90,7 +90,7 @@ export class Listen {
   }
 }
 
-/** Not for longer than a heartbeat may take: a mute connection is replaced. */
+/** Rejects if there is no answer in time, so that a mute connection is replaced. */
 async function answered(asked: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const silence = new Promise<never>((_, reject) => {

@@ -17,7 +17,7 @@ import { Wake } from './wake.ts'
 
 const errorPauseMs = 1_000
 const brokenConnectionMs = 100
-/** Somebody else may be probing: no more often than this is asked. */
+/** Another worker may be probing: this loop asks at most this often. */
 const probeEveryMs = 50
 
 export class Loop {
@@ -33,10 +33,10 @@ export class Loop {
   #stopping = false
   #doubt = false
   #errorsInRow = 0
-  /** The wake-up that the last look has answered. */
+  /** The last wake-up that a look has taken into account. */
   #seen = -1
   #lookAtMs = 0
-  /** There is something to try a destination with that was away; and not before this time. */
+  /** There may be an event to probe with, but not before `#probeAtMs`. */
   #canProbe = true
   #probeAtMs = 0
 
@@ -57,7 +57,7 @@ export class Loop {
     return this.#leases.lanes.map(({ lane }) => lane)
   }
 
-  /** Something is in these lanes (anywhere, when left out); `free`: in one that nobody here holds. */
+  /** There is news in these lanes (undefined: in any). `free`: in a lane that no loop of this worker has. */
   hear(lanes: readonly number[] | undefined, free: boolean): void {
     if (free) this.#leases.seek()
     const concerned = lanes === undefined || this.lanes.some((lane) => lanes.includes(lane))
@@ -70,7 +70,7 @@ export class Loop {
     this.#wake.wake()
   }
 
-  /** Until stopped; then lanes are given back. */
+  /** Runs until stopped; then gives its lanes back. */
   async run(): Promise<void> {
     const keeper = setInterval(() => this.#leases.keep().catch(() => {}), this.#station.leaseMs / 6)
     try {
@@ -150,7 +150,7 @@ export class Loop {
     else if (action.do === 'ask') await this.#ask()
     else if (action.do === 'probe') await this.#probe()
     else {
-      // Whatever changes hands or is sent again begins with everything settled.
+      // These actions begin with everything settled: lanes change hands, or events are sent again.
       await this.#rounds.forget()
       if (action.do === 'release') await this.#leases.giveBack(action.all ? this.#leases.lanes : this.#leases.free)
       else if (action.do === 'balance') await this.#balance()
@@ -168,7 +168,7 @@ export class Loop {
     return found !== 'nothing'
   }
 
-  /** News come by themselves; these pauses are for news that were lost. */
+  /** The numbering sends news by itself; these polls are for news that got lost. */
   #pauseMs(found: Found): number {
     const { pollMs, busyPollMs } = this.#station
     if (found === 'more') return 0
@@ -182,14 +182,14 @@ export class Loop {
     if (this.#leases.lanes.length > before) this.#lookAtMs = 0
   }
 
-  /** After a lost answer or a refused settle nothing is assumed: the database says where we are. */
+  /** After a lost answer or a refused settle the loop assumes nothing: it asks the database. */
   async #ask(): Promise<void> {
     await this.#rounds.forget()
-    // A new fence: what a ledger was sending when the answer was lost becomes `unknown`.
+    // A ledger needs a new fence: rows that were `sending` when the answer was lost become `unknown`.
     if (this.#station.subscription.ledger) await this.#leases.giveBack()
     else await this.#leases.ask()
     await this.#leases.releaseForgotten()
-    // A refusal may mean another mode or revision than we think.
+    // The refusal may come from a changed mode or revision.
     await this.#station.refresh()
     this.#doubt = false
     this.#rounds.settler.doubt = false
@@ -199,7 +199,7 @@ export class Loop {
   async #probe(): Promise<void> {
     await this.#rounds.forget()
     this.#probeAtMs = performance.now() + probeEveryMs
-    // A probe that is parked is still under way.
+    // A parked probe is still under way.
     const underWay = this.#breaker.probing && (this.#parking?.size ?? 0) > 0
     if (underWay) this.#canProbe = false
     else if (!(await this.#rounds.probe()) && !(await this.#replaying.probe())) {
@@ -212,11 +212,11 @@ export class Loop {
   async #rest(ms: number): Promise<void> {
     await this.#wake.wait(ms)
     this.#canProbe = true
-    // When the breaker closes there is a backlog.
+    // When the breaker closes there is probably a backlog.
     if (this.#station.state().held) this.#lookAtMs = 0
   }
 
-  /** For runOnce. False: nothing is parked or sent again, there is nothing to wait for. */
+  /** For runOnce. False: no parked call, no replay and no further lane to wait for. */
   async #restOnce(ms: number, untilMs: number): Promise<boolean> {
     await this.#rounds.settler.all()
     const { mode, outdated, held } = this.#station.state()
@@ -231,7 +231,7 @@ export class Loop {
     return true
   }
 
-  /** Tasks the next owner can ask for are left to it, the others are waited for during the grace. */
+  /** Recorded tasks are left to the next owner; the loop waits for the others, during the grace period. */
   async #endParked(): Promise<void> {
     const { pollMs } = this.#station
     for (;;) {

@@ -1,6 +1,6 @@
 /**
  * What workers tell each other through NOTIFY: that something was committed, or numbered and where.
- * Only hints: whoever misses one finds the events by polling.
+ * These are only hints: a worker that misses one finds the events by polling.
  */
 import { type Database, select } from '../database.ts'
 import type { News } from '../flow/sequence.ts'
@@ -24,7 +24,7 @@ export function textOf(heard: Heard): string {
   return `numbered ${heard.news.lanes.join(',')} ${heard.news.kinds.join(',')}`
 }
 
-/** Whatever is not understood, of an older or newer version, means: look everywhere. */
+/** A text of another version that is not understood means: look everywhere. */
 export function hear(text: string | undefined): Heard {
   if (text === 'numbered') return { what: 'numbered' }
   const [, lanes, kinds] = /^numbered ([\d,]+) ([\d,]+)$/.exec(text ?? '') ?? []

@@ -1,6 +1,6 @@
 /**
- * Numbers what commits: step after step while there is something, ever more slowly while there is not.
- * Every worker runs one; whoever gets the lock makes the step, the others return at once.
+ * Numbers what commits: step after step while there is something to number, and polls ever more slowly while
+ * there is not. Every worker runs one; the worker that gets the lock makes the step, the others return at once.
  */
 import { type Database, isConnectionError } from '../database.ts'
 import { HermodError } from '../errors.ts'
@@ -22,9 +22,9 @@ export interface NumberingOptions {
   others(): boolean
 }
 
-/** Claim loops wait this long for the first step: mostly there is nothing to claim before it. */
+/** Claim loops wait at most this long for the first step: usually there is nothing to claim before it. */
 const beginMs = 100
-/** After the first empty step; each further one waits twice as long. */
+/** Pause after the first empty step; it doubles after each further one. */
 const emptyMs = 1
 const errorMs = 1_000
 const brokenConnectionMs = 200
@@ -57,7 +57,7 @@ export class Numbering {
       this.#first.wake()
       if (step?.more) continue
       const durationMs = performance.now() - startedMs
-      // Events that commit meanwhile are one step; small steps never take more than half of the machine.
+      // What commits during this pause is numbered in one step, and steps take at most half of the time.
       if (step !== undefined && step.numbered > 0) await wake.wait(Math.min(this.#options.busyPollMs, durationMs))
       else await wake.wait(this.#waitMs(step), seen)
       if (wake.count !== seen) this.#emptyInRow = 0
@@ -98,12 +98,12 @@ export class Numbering {
     this.#rows = step?.more ? Math.min(pieceRows, this.#rows * 2) : firstPieceRows
     if (step === undefined) return
     const { numbered: count, head, newEpoch } = step
-    // Codes of kinds mean something else in another epoch: then everybody looks.
+    // Codes of kinds may differ in another epoch: then all loops look.
     const news = newEpoch ? undefined : step.news
     const { listener, numbered } = this.#options
     notify(listener, 'step', { numbered: count, durationMs, position: head })
     if (newEpoch) this.#tellEpoch(step)
-    // Another worker has numbered in between: what, is not known here.
+    // Another worker numbered something in between, and its lanes are not known here.
     const others = head > this.#head + BigInt(count)
     if (head > this.#head) numbered(others ? undefined : news)
     this.#head = head
@@ -112,7 +112,7 @@ export class Numbering {
     this.#tellOthers(news)
   }
 
-  /** After a step that found nothing; another session may be at it. */
+  /** After a step that found nothing. Undefined: another session is making one. */
   #waitMs(step: Step | undefined): number {
     const { busyPollMs, pollMs } = this.#options
     if (step === undefined) return busyPollMs
@@ -126,7 +126,7 @@ export class Numbering {
     })
   }
 
-  /** One message at a time; what is numbered meanwhile is told in one message afterwards. */
+  /** One message at a time; news that comes meanwhile is sent in one message afterwards. */
   #tellOthers(news: News | undefined): void {
     const { db, others } = this.#options
     if (!others()) return

@@ -1,6 +1,6 @@
 /**
- * The parked rounds of one claim loop: their destination took them as tasks. The loop goes on with its
- * other lanes; when a task has ended, its round comes back and is settled like any other.
+ * The parked rounds of one claim loop: their destination took the call as a task. The loop continues with
+ * its other lanes; when the task has ended, the round is settled like any other.
  *
  *   send ──handle──▶ recorded on its lanes ──▶ polled ──▶ returned ──▶ settled
  *                          │                     ▲
@@ -25,11 +25,11 @@ export class Parking {
   readonly #station: Station
   readonly #poller: Tasks
   readonly #wake: () => void
-  /** Rounds under way that may be parked, and what tells their loop that they are. */
+  /** Rounds under way that may be parked, and the function that tells their loop so. */
   readonly #sent = new Map<Round, () => void>()
   readonly #out = new Map<Round, Waiting>()
   readonly #returned: Returned[] = []
-  /** Rounds nobody here waits for any more: their recorded lanes stay as they are. */
+  /** Rounds this loop no longer waits for: their recorded lanes stay as they are. */
   readonly #left = new WeakSet<Round>()
 
   constructor(station: Station, poller: Tasks, wake: () => void) {
@@ -38,17 +38,17 @@ export class Parking {
     this.#wake = wake
   }
 
-  /** Rounds that are out, or back and not taken yet. */
+  /** Rounds that are parked, or ended and not taken yet. */
   get size(): number {
     return this.#out.size + this.#returned.length
   }
 
-  /** A round is back. */
+  /** The call of a parked round has ended. */
   get isBack(): boolean {
     return this.#returned.length > 0
   }
 
-  /** Takes a round that is back: its lanes are free again, but for those left to their next owner. */
+  /** Takes a round whose call has ended: its lanes are free again, except those left to their next owner. */
   next(): Returned | undefined {
     const back = this.#returned.shift()
     if (back === undefined) return undefined
@@ -57,7 +57,7 @@ export class Parking {
     return back
   }
 
-  /** What became of a round; undefined: it is parked, and comes back. */
+  /** The result of a round; undefined: it is parked, and `next` returns it later. */
   async follow(round: Round, sent: Promise<Result>): Promise<Result | undefined> {
     const away = new Promise<undefined>((resolve) => {
       this.#sent.set(round, () => resolve(undefined))
@@ -76,11 +76,11 @@ export class Parking {
       .then((result) => this.#back(round, result))
   }
 
-  /** For a call of this round: records the handle, lets the loop go on, waits for the end. */
+  /** Parks a call of this round: records the handle, lets the loop continue, waits for the end. */
   async park(round: Round, handle: string, entries: readonly Entry[]): Promise<Outcome | undefined> {
     const call = new Set(entries)
     for (const { lane, read } of round.batches) {
-      // A part whose call has ended keeps its record until all of the round has.
+      // A part whose call has ended keeps its record until the whole round has ended.
       const inCall = [...read.fresh, ...read.due].some((entry) => call.has(entry))
       if (inCall || lane.parked === undefined) lane.parked = 'waiting'
     }
@@ -93,7 +93,7 @@ export class Parking {
     return outcome
   }
 
-  /** Without a record, and after a crash, the lane's part is sent again. */
+  /** If a lane's part is not recorded, it is sent again after a crash. */
   async #record(round: Round, handle: string, call: ReadonlySet<Entry>): Promise<void> {
     const { db, subscription, owner } = this.#station
     const parts = round.batches.flatMap((batch) => {
@@ -105,7 +105,7 @@ export class Parking {
     for (const { lane } of parts) if (recorded.has(lane.lane)) lane.parked = 'recorded'
   }
 
-  /** Lanes that are new here: what their former owner had parked is waited for, not sent again. */
+  /** For newly claimed lanes: waits for what their former owner had parked, instead of sending it again. */
   async resume(lanes: readonly LeasedLane[]): Promise<void> {
     const fresh = lanes.filter((lane) => !lane.asked)
     if (fresh.length === 0) return
@@ -137,7 +137,7 @@ export class Parking {
     waiting.ended.then((outcome) => {
       if (outcome === undefined) this.#left.add(round)
       const ended = outcome?.outcome === delivered().outcome || outcome?.outcome === 'superseded'
-      // Anything else: the range is read and sent again, where it can be halved.
+      // Anything else: the range is read and sent again, so that it can be halved.
       const nothing = { ...batch, read: { ...batch.read, through: batch.from } }
       if (!ended) Object.assign(round, { batches: [nothing], counts: undefined })
       this.#back(round, new Result())
@@ -150,7 +150,7 @@ export class Parking {
     this.#wake()
   }
 
-  /** Nobody here waits any more for rounds none of whose lanes is held. */
+  /** Stops waiting for rounds none of whose lanes is still leased. */
   sweep(leased: readonly LeasedLane[]): void {
     for (const [round, waiting] of this.#out) {
       if (round.batches.some(({ lane }) => leased.includes(lane))) continue

@@ -1,6 +1,6 @@
 /**
- * Asks for the outcomes of parked calls: all handles of a subscription in this worker in one call,
- * from 20 ms to half a second apart while nothing changes. A task may take as long as it takes.
+ * Asks for the outcomes of parked calls: all handles of a subscription in this worker in one call, every
+ * 20 ms at first, every half second while nothing changes. There is no limit on how long a task may take.
  */
 import { OVERDUE, unlessOverdue } from '../flow/call.ts'
 import type { Trouble } from '../flow/hold.ts'
@@ -28,7 +28,7 @@ export class Poller implements Tasks {
     station.abort.addEventListener('abort', () => this.#endAll(), { once: true })
   }
 
-  /** Several may wait for one handle: each lane of a call that was resumed does. */
+  /** Several may wait for one handle: every lane of a resumed call does. */
   wait(handle: string): Waiting {
     let end: Waiter = () => {}
     const ended = new Promise<Outcome | undefined>((resolve) => {
@@ -60,7 +60,7 @@ export class Poller implements Tasks {
     this.#wake.wake()
   }
 
-  /** While somebody waits. */
+  /** Polls while somebody waits. */
   async #run(): Promise<void> {
     this.#running = true
     let pauseMs = soonMs
@@ -68,7 +68,7 @@ export class Poller implements Tasks {
       const seen = this.#wake.count
       await this.#wake.wait(pauseMs, seen)
       if (this.#wake.count !== seen) {
-        // A new handle: those that come together are asked for together.
+        // A new handle: waits a little, so that handles that come together are asked for together.
         pauseMs = soonMs
         await this.#wake.wait(pauseMs)
       }
@@ -97,7 +97,7 @@ export class Poller implements Tasks {
     return outcomes.some((outcome) => outcome !== undefined)
   }
 
-  /** Says nothing about the tasks: nothing is spent. Only when it lasts, the destination is held. */
+  /** A failed poll says nothing about the tasks, so nothing is spent. Only if it lasts, the breaker opens. */
   async #failed(error: unknown): Promise<undefined> {
     const { listener, subscription, abort } = this.#station
     if (abort.aborted) return

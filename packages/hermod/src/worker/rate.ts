@@ -1,6 +1,6 @@
 /**
- * A token bucket: at most so many events a second, shared between workers by the lanes they hold.
- * All claim loops of a subscription in one worker draw from the same bucket.
+ * A token bucket: at most so many events per second, divided between workers by the lanes they have.
+ * All claim loops of a subscription in one worker use the same bucket.
  */
 export class Rate {
   readonly #perSecond: number
@@ -15,14 +15,14 @@ export class Rate {
     this.#at = now()
   }
 
-  /** The part of all lanes that `holder` has now, 0 to 1. */
+  /** The share of all lanes that `holder` has now, 0 to 1. */
   share(holder: object, part: number): void {
     if (this.#shares.get(holder) === part) return
     this.#fill()
     this.#shares.set(holder, part)
   }
 
-  /** How many may go now. */
+  /** How many events may be sent now. */
   available(): number {
     this.#fill()
     return Math.max(0, Math.floor(this.#tokens))
@@ -32,7 +32,7 @@ export class Rate {
     this.#tokens -= count
   }
 
-  /** Milliseconds until one may go; 0: one may go now. */
+  /** Milliseconds until one may be sent; 0: now. */
   waitMs(): number {
     this.#fill()
     if (this.#tokens >= 1) return 0
@@ -45,7 +45,7 @@ export class Rate {
     return this.#perSecond * Math.min(1, sum)
   }
 
-  /** A quarter of a second may be saved up. */
+  /** The bucket holds what a quarter of a second allows. */
   #fill(): void {
     const now = this.#now()
     const perSecond = this.#speed()

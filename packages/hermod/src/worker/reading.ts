@@ -1,6 +1,6 @@
 /**
- * What a claim loop reads next: of which lanes, and how much. A batch that failed comes back smaller,
- * down to one event of one lane; one that passed lets the next ones grow again.
+ * What a claim loop reads next: from which lanes, and how much. After a batch that failed the next one is
+ * smaller, down to one event of one lane; after one that passed it grows again.
  */
 
 import { enlist } from '../flow/ledger.ts'
@@ -22,22 +22,22 @@ export class Reading {
     this.#leases = leases
     const { batch, sink } = station.subscription
     const itemsMax = sink.capabilities?.itemsMax ?? batch.count
-    // What may be parked is one call: its lanes wait for one task.
+    // If calls may be parked, a batch is one call, so that its lanes wait for one task.
     this.#countMax = station.poller === undefined ? batch.count : Math.min(batch.count, Math.max(1, itemsMax))
     this.#count = this.#countMax
   }
 
-  /** A batch is one event of one lane: it keeps failing. */
+  /** Batches keep failing: the next is one event of one lane. */
   get single(): boolean {
     return this.#count <= 1
   }
 
-  /** Lanes whose destination works on no task, and which send nothing again. */
+  /** Lanes without a parked call and without a slice of a replay under way. */
   get lanes(): LeasedLane[] {
     return this.#leases.free
   }
 
-  /** A probe, which is one event, says nothing about size. */
+  /** A probe is one event and says nothing about the size of batches. */
   failed(sent: number): void {
     if (sent > 1) this.#count = Math.max(1, Math.floor(this.#count / 2))
   }
@@ -46,7 +46,7 @@ export class Reading {
     if (sent > 1 || sent >= this.#count) this.#count = Math.min(this.#countMax, this.#count * 4)
   }
 
-  /** Milliseconds until the rate limit lets something go. */
+  /** Milliseconds until the rate limit allows an event. */
   get waitMs(): number {
     return this.#allowance() > 0 ? 0 : (this.#station.rate?.waitMs() ?? 0)
   }
@@ -95,7 +95,7 @@ export class Reading {
     return Math.min(this.#count, rate.available())
   }
 
-  /** It reads no more: its share of the rate is free. */
+  /** Gives up its share of the rate limit: this loop reads no more. */
   end(): void {
     this.#station.rate?.share(this, 0)
   }

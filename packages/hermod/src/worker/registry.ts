@@ -1,5 +1,5 @@
 /**
- * One heartbeat row per worker. The same round trip brings what the worker must know of its
+ * One heartbeat row per worker. The same round trip returns what the worker must know about its
  * subscriptions: mode, breaker, revision, and how many workers share the lanes.
  */
 import { hostname } from 'node:os'
@@ -12,7 +12,7 @@ const HEARTBEAT = `select name, revision::text, mode, held_cause, probe_ms::text
   from outbox.heartbeat($1, $2, $3, $4, $5, $6::text[], $7, $8)`
 
 export const heartbeatMs = 1_000
-/** A worker not heard of for this long has no share. */
+/** A worker without a heartbeat for this long gets no share of the lanes. */
 const aliveMs = 2_500
 
 const UNKNOWN: SubscriptionState = {
@@ -53,7 +53,7 @@ export class Registry {
     this.#draining = true
   }
 
-  /** Calls that come while one is under way share it. */
+  /** A call during a heartbeat under way shares its result. */
   beat(): Promise<void> {
     this.#beating ??= this.#beat().finally(() => {
       this.#beating = undefined

@@ -17,7 +17,7 @@ export interface Batch {
   readonly read: LaneRead
 }
 
-/** A batch of each lane read together, delivered together. */
+/** One batch per lane, read together and delivered together. */
 export interface Round {
   readonly batches: readonly Batch[]
   readonly entries: readonly Entry[]
@@ -25,11 +25,11 @@ export interface Round {
   readonly known: Result
   readonly rehearsed: boolean
   readonly startedMs: number
-  /** Sent by a former owner: only these are known of its events. */
+  /** The counts of a call that a former owner sent; its events are not known here. */
   readonly counts?: Pick<Settlement, 'sent' | 'delivered' | 'superseded'> | undefined
 }
 
-/** A lane's part of a call that was parked, if all it read depends on this call alone. */
+/** A lane's part of a parked call; undefined unless everything read from the lane depends on this call alone. */
 export function partIn(call: ReadonlySet<Entry>, { lane, from, read }: Batch): ParkedLane | undefined {
   const covered = read.fresh.filter((entry) => call.has(entry)).length
   const whole = read.fresh.every((entry) => entry.mark === null && (call.has(entry) || isSuperseded(entry.outcome)))
@@ -39,7 +39,7 @@ export function partIn(call: ReadonlySet<Entry>, { lane, from, read }: Batch): P
   return { lane: number, fence, from, to: read.through, ...counts }
 }
 
-/** What of a batch goes to the sink; the rest has its outcome already. */
+/** The entries of a batch that go to the sink; the others get their outcome here. */
 export function toSend({ lane, read: { fresh, due } }: Batch, known: Result): Entry[] {
   const going = [...due]
   for (const entry of fresh) {
@@ -51,7 +51,7 @@ export function toSend({ lane, read: { fresh, due } }: Batch, known: Result): En
   return going
 }
 
-/** Something was read, or passed over. */
+/** Something was read, or skipped. */
 export function hasNews(batch: Batch): boolean {
   return batch.read.fresh.length + batch.read.due.length > 0 || moved(batch)
 }
@@ -88,7 +88,7 @@ function isSuperseded(outcome: Outcome | 'blocked' | undefined): boolean {
   return outcome !== undefined && outcome !== 'blocked' && outcome.outcome === 'superseded'
 }
 
-/** How many the destination took. */
+/** How many events were delivered. */
 export function deliveredIn(result: Result): number {
   let count = 0
   for (const entry of result.entries) {
@@ -98,7 +98,7 @@ export function deliveredIn(result: Result): number {
   return count
 }
 
-/** What keeps the destination as a whole from being used, if anything. */
+/** The worst sign that the destination as a whole cannot be used, if any. */
 export function troubleIn(result: Result): Trouble | undefined {
   let worst: Outcome | undefined
   for (const entry of result.entries) {

@@ -7,7 +7,7 @@
  *                    └─settle n             └─settle n+1
  *
  * A batch that did not pass as a whole is settled before anything else is read, and what was read ahead
- * is read again: whoever waits behind a failed event is known then.
+ * is read again: that read must see which aggregates are blocked by a failed event.
  */
 import { Result } from '../flow/result.ts'
 import { type Settlement, settlement } from '../flow/settle.ts'
@@ -22,7 +22,7 @@ import type { Sending } from './sending.ts'
 import { isPlain, Settler } from './settler.ts'
 import type { Station } from './station.ts'
 
-/** What a round found: nothing; some, and there is more; or all there is. */
+/** What a round found: nothing; events, and there may be more; or all there is. */
 export type Found = 'nothing' | 'more' | 'all'
 
 export interface RoundParts {
@@ -41,7 +41,7 @@ export class Rounds {
   readonly #breaker: Breaker
   readonly #parking: Parking | undefined
   #next: Promise<Batch[] | undefined> | undefined
-  /** The last batch passed as a whole: the next may be read ahead. */
+  /** The last batch passed as a whole, so the next may be read ahead. */
   #passing = true
 
   constructor(station: Station, { leases, sending, breaker, parking }: RoundParts) {
@@ -66,17 +66,17 @@ export class Rounds {
     this.#next = undefined
     if (batches !== undefined)
       return (await this.#process(batches)) ? foundIn(batches, this.#isWhole(batches)) : 'nothing'
-    // Paused, held or outdated since we looked.
+    // The subscription was paused, held or raised to a newer revision since the last heartbeat.
     await this.#station.refresh()
     return 'nothing'
   }
 
-  /** The lanes of one event at a time, or of some only, say nothing about the others. */
+  /** False: only one lane, or some of them, were read; the others may have events. */
   #isWhole(batches: readonly Batch[]): boolean {
     return !this.reading.single && batches.length === this.#leases.lanes.length
   }
 
-  /** Everything delivered is settled, and what was read ahead is forgotten. */
+  /** Settles everything delivered and drops what was read ahead. */
   async forget(): Promise<void> {
     await this.#next?.catch(() => {})
     this.#next = undefined
@@ -85,8 +85,8 @@ export class Rounds {
   }
 
   /**
-   * The destination is held: one event of one lane, by whoever wins; the lane changes each time. False:
-   * there is nothing to try with.
+   * The breaker is open: the worker that wins sends one event of one lane, another lane each time. False:
+   * there is no event to probe with.
    */
   async probe(): Promise<boolean> {
     const batches = (await this.reading.read(true)) ?? []
@@ -96,13 +96,13 @@ export class Rounds {
       if (await this.#breaker.mayProbe()) await this.#process([one])
       return true
     }
-    // What does not match, or waits for a retry, is passed meanwhile.
+    // Events that do not match, or are blocked, need no call: the cursor moves past them meanwhile.
     const passing = batches.filter(moved)
     if (passing.length > 0) await this.#process(passing)
     return passing.length > 0
   }
 
-  /** Parked rounds that are back are settled like any other. */
+  /** Settles parked rounds whose calls have ended, like any other. */
   async land(): Promise<void> {
     for (let back = this.#parking?.next(); back !== undefined; back = this.#parking?.next()) {
       const free = this.reading.lanes
@@ -120,14 +120,14 @@ export class Rounds {
     const known = new Result()
     const sends = batches.map((batch) => toSend(batch, known))
     const entries = sends.flat()
-    // Lanes with nothing to send do not wait for a task of the others.
+    // Lanes with nothing to send do not wait for a parked call of the others.
     if (this.#parking !== undefined && entries.length > 0 && sends.some(isEmpty)) {
       const passed = await this.#process(batches.filter((_, at) => isEmpty(sends[at])))
       return (await this.#process(batches.filter((_, at) => !isEmpty(sends[at])))) || passed
     }
     if (entries.length === 0 && known.size === 0 && !batches.some(moved)) return false
     this.#leases.busy()
-    // A probe was rewound after its read.
+    // The lanes of a probe were rewound after its read.
     for (const { lane, read } of batches) if (read.through > lane.ahead) lane.ahead = read.through
     const rehearsed = this.#station.state().mode === 'dry-run'
     await this.settler.room()
@@ -138,11 +138,11 @@ export class Rounds {
     const sent = this.#sending.send(round)
     if (round.batches.some(({ read: { more } }) => more)) this.#readAhead()
     const result = await (this.#parking?.follow(round, sent) ?? sent)
-    // Parked: it comes back.
+    // Undefined: the call is parked; `land` settles the round later.
     return result === undefined || this.#finish(round, result)
   }
 
-  /** Not while failing or probing, not when lanes change hands, not behind a task. */
+  /** Not while batches fail or the breaker is open, not when lanes change hands, not if calls may be parked. */
   #readAhead(): void {
     if (!this.#passing || this.#parking !== undefined || this.#station.state().held) return
     if (this.settler.doubt || this.#leases.balanceAtMs <= performance.now()) return

@@ -1,4 +1,4 @@
-/** How a claim loop calls its sink: deadlines within the leases, and only for lanes still held. */
+/** How a claim loop calls its sink: with deadlines within the leases, and only for lanes that are still leased. */
 import { HermodError } from '../errors.ts'
 import type { CallOptions } from '../flow/call.ts'
 import { deliver } from '../flow/deliver.ts'
@@ -30,12 +30,12 @@ export class Sending {
     this.#parking = parking
   }
 
-  /** A sink ignored the end of its call: it may still be sending. */
+  /** A sink ignored the end of its call, so it may still be sending. */
   get abandoned(): boolean {
     return performance.now() - this.#abandonedAtMs < this.#station.leaseMs
   }
 
-  /** No further call begins. */
+  /** No further call may begin. */
   stop(): void {
     this.#stopped = true
   }
@@ -48,7 +48,7 @@ export class Sending {
     return rehearse(this.#station.subscription, entries)
   }
 
-  /** `parked` waits for the end of a call that the destination took as a task. */
+  /** `parked` waits for the end of a parked call. */
   async call(entries: readonly Entry[], parked: NonNullable<CallOptions['parked']>): Promise<Result> {
     const { db, subscription, owner, rate, abort } = this.#station
     if (entries.length === 0) return new Result()
@@ -78,18 +78,18 @@ export class Sending {
     }).finally(() => this.#leases.onLost.delete(onLost))
   }
 
-  /** Halves of a parked call wait with everything else. */
+  /** The halves of a parked call are not sent while the subscription is paused or outdated. */
   #halted(): boolean {
     if (this.#parking === undefined) return false
     const { mode, outdated } = this.#station.state()
     return mode === 'paused' || outdated
   }
 
-  /** Of the next call: always shorter than what is left of the leases, which are extended first. */
+  /** Deadline of the next call: always shorter than what is left of the leases, which are renewed first. */
   async #deadlineMs(): Promise<number> {
     const { callMs } = this.#station.subscription
     if (this.#stopped || this.#halted()) return 0
-    // A database that does not answer ends nothing yet: the lease still has its time.
+    // If the database does not answer, the lease is still valid for a while.
     await this.#leases.keep(callMs + marginMs).catch(() => {})
     return Math.min(callMs, this.#leases.leftMs - marginMs)
   }

@@ -1,6 +1,6 @@
 /**
- * A settle that the database refuses. What was sent is remembered and written again after a pause, lane by lane; in a
- * lane that is refused still, the rows that are the reason lose their texts. So no answer of a destination stops a loop.
+ * Handles a settle that the database refuses. It is tried again after a pause, then lane by lane. In a lane that is still
+ * refused, the rows that cause it lose their texts. So no answer of a destination can stop a loop.
  */
 import { type Database, isConnectionError, transaction } from '../database.ts'
 import type { HermodErrorCode } from '../errors.ts'
@@ -11,20 +11,20 @@ import { rejected } from '../sinks/outcome.ts'
 import { notify } from '../telemetry.ts'
 import type { Station } from './station.ts'
 
-/** Whole, then lane by lane: pauses before each, in milliseconds. */
+/** Pauses before each new try of the whole settle; then it goes lane by lane. */
 const pausesMs = [100, 400, 1_600]
 
-/** Writes these lanes; true for each that was settled. */
+/** Writes these lanes; returns those that were settled. */
 export type WriteLanes = (db: Database, lanes: readonly Settlement[]) => Promise<ReadonlySet<number>>
 
 export interface Apart {
   /** The lanes that were settled. */
   readonly settled: ReadonlySet<number>
-  /** Lanes that the database refuses whatever is tried, and why. */
+  /** Lanes that the database refuses in every form, and why. */
   readonly refused: ReadonlyMap<number, unknown>
 }
 
-/** Throws only what the connection throws: then nothing is known. */
+/** Throws only if the connection fails: then nothing is known. */
 export async function settleApart(
   station: Station,
   lanes: readonly Settlement[],
@@ -41,7 +41,7 @@ export async function settleApart(
       if (isConnectionError(again)) throw again
       error = again
     }
-    // What lies in the values is refused again, however long we wait.
+    // The values are the reason: waiting does not help.
     if (isRefusal(error)) break
   }
   const settled = new Set<number>()
@@ -53,7 +53,7 @@ export async function settleApart(
   return { settled, refused }
 }
 
-/** The same for one lane, whose settle failed; throws why it cannot be settled. */
+/** The same for one lane whose settle failed; throws the reason if it cannot be settled. */
 export async function settleRefused(
   station: Station,
   lane: Settlement,
@@ -66,7 +66,7 @@ export async function settleRefused(
   return settled
 }
 
-/** Undefined, or why the lane cannot be settled. */
+/** Undefined, or the reason why the lane cannot be settled. */
 async function settleLane(
   station: Station,
   lane: Settlement,
@@ -90,7 +90,7 @@ async function settleLane(
   }
 }
 
-/** The rows without which the lane could be settled: tried in halves, in transactions that are rolled back. */
+/** Finds the rows that are refused, by halving, in transactions that are rolled back. */
 async function offenders(
   station: Station,
   lane: Settlement,
@@ -120,7 +120,7 @@ async function accepted(db: Database, lane: Settlement, write: WriteLanes): Prom
   return true
 }
 
-/** State and attempts stay: what happened has happened. Only the texts are ours. */
+/** Replaces the texts of the destination by our own. State and attempts stay. */
 function without({ subscription: { sink } }: Station, lane: Settlement, aside: ReadonlySet<object>): Settlement {
   if (aside.size === 0) return lane
   const code = 'HMD_SETTLE_REFUSED' satisfies HermodErrorCode
@@ -141,13 +141,13 @@ function tell({ listener, subscription }: Station, lane: Settlement, aside: Read
   })
 }
 
-/** Values the database does not take, or an error of our own; not a lack of space, time or rights. */
+/** The database does not accept the values, or the error is our own; not a lack of space, time or rights. */
 function isRefusal(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown }
   return typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code) || /^(2[0-3]|42|54|P0|XX)/.test(code)
 }
 
-/** Ends early when the grace of a stop is over. */
+/** Ends early when the grace period of a stop is over. */
 export async function pause(ms: number, abort: AbortSignal): Promise<void> {
   if (abort.aborted) return
   await new Promise<void>((resolve) => {

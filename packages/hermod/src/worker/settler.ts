@@ -1,6 +1,6 @@
 /**
  * Settles what one claim loop has delivered, beside its next reads and calls: one statement at a time.
- * Small batches that simply passed are gathered for a moment and settled together.
+ * Small batches that passed are gathered for a moment and settled together.
  *
  * Before a call begins, at most one batch is unsettled; with the call itself that makes two. A crash
  * repeats no more than that.
@@ -13,14 +13,14 @@ import type { Round } from './round.ts'
 import { pause, settleApart, type WriteLanes } from './set-aside.ts'
 import type { Station } from './station.ts'
 
-/** The longest time a delivered batch may wait for others. */
+/** Longest time a delivered batch may stay unsettled to be settled with others. */
 const gatherMs = 20
-/** A larger batch does not wait: its settlement costs more than the statement around it. */
+/** A larger batch does not wait: then the statement is a small part of the cost. */
 const gatheredMax = 500
-/** A batch that cannot be settled is sent again, but not at once. */
+/** A batch that cannot be settled is sent again after this pause. */
 const refusedPauseMs = 2_000
 
-/** A delivered batch, as the database shall know it. */
+/** A delivered batch that the database does not know yet. */
 export interface Unsettled {
   readonly round: Round
   readonly lanes: readonly Settlement[]
@@ -50,7 +50,7 @@ export class Settler {
     while (this.#writing !== undefined || this.#waiting !== undefined) await this.#write()
   }
 
-  /** `plain`: all of it passed. Anything else is written before the next read, which has to see it. */
+  /** `plain`: all of it passed. Anything else is written before the next read, which must see it. */
   async add(unsettled: Unsettled, plain: boolean): Promise<void> {
     const changed = withChanges(unsettled)
     if (changed !== undefined) this.#waiting = following(this.#waiting, changed)
@@ -68,7 +68,7 @@ export class Settler {
     return (this.#writing?.events ?? 0) + (this.#waiting === undefined ? 0 : eventsIn(this.#waiting))
   }
 
-  /** Writes what waits, after what is being written. */
+  /** Writes what waits, once the write in flight has finished. */
   async #write(): Promise<void> {
     if (this.#writing !== undefined) return this.#writing.done
     const next = this.#waiting
@@ -86,7 +86,7 @@ export class Settler {
 
   async #settle(unsettled: Unsettled): Promise<void> {
     const { db, subscription, owner, workerName } = this.#station
-    // A settle before it was refused or lost: this one cannot begin where the cursor is.
+    // An earlier settle was refused or lost, so the cursor is not where this batch begins.
     if (this.doubt) return
     const { call, lanes } = batchOf(unsettled, workerName)
     const write: WriteLanes = (to, some) => settle(to, subscription, owner, { lanes: some, call })
@@ -97,7 +97,7 @@ export class Settler {
     }
   }
 
-  /** What the database refuses is written again in parts; after a lost connection nothing is assumed. */
+  /** What the database refuses is written again in parts. After a lost connection the loop is in doubt. */
   async #failed(unsettled: Unsettled, error: unknown, write: WriteLanes): Promise<void> {
     this.#tell(error)
     try {
@@ -137,7 +137,7 @@ function eventsIn({ lanes }: Unsettled): number {
   return lanes.reduce((sum, { sent }) => sum + sent, 0)
 }
 
-/** What the database has to know; lanes where nothing moved only tell this process what lies beyond the cursor. */
+/** The lanes the database has to know about. The others only note what was delivered beyond the cursor. */
 function withChanges({ round, lanes, endedMs }: Unsettled): Unsettled | undefined {
   const leased = new Map(round.batches.map(({ lane }) => [lane.lane, lane]))
   const changed = lanes.filter(isChange)
@@ -145,7 +145,7 @@ function withChanges({ round, lanes, endedMs }: Unsettled): Unsettled | undefine
   return changed.length === 0 ? undefined : { round, lanes: changed, endedMs }
 }
 
-/** Two batches, one after the other, as if they had been one. */
+/** Joins two consecutive batches into one. */
 function following(before: Unsettled | undefined, next: Unsettled): Unsettled {
   if (before === undefined) return next
   const lanes = new Map(before.lanes.map((one) => [one.lane, one]))
@@ -158,7 +158,7 @@ function following(before: Unsettled | undefined, next: Unsettled): Unsettled {
   return { round, lanes: [...lanes.values()], endedMs: next.endedMs }
 }
 
-/** Only a batch that simply passed is followed by another: it has no rows to lose. */
+/** `before` passed as a whole, so it has no rows that could get lost here. */
 function joined(before: Settlement, next: Settlement): Settlement {
   return {
     ...next,
@@ -169,7 +169,7 @@ function joined(before: Settlement, next: Settlement): Settlement {
   }
 }
 
-/** It passed, and nothing else is to be said. */
+/** All of it passed, and there is nothing to write but the cursor. */
 export function isPlain({ failed, rows, held, done, beyond }: Settlement): boolean {
   return failed + rows.length + held.length + done.length + beyond.length === 0
 }
@@ -178,7 +178,7 @@ function isChange({ from, to, rows, held, done }: Settlement): boolean {
   return to > from || rows.length + done.length + held.length > 0
 }
 
-/** What the statement is given. */
+/** The argument of the statement. */
 function batchOf({ round, lanes, endedMs }: Unsettled, worker: string): SettledBatch {
   const { startedMs, rehearsed } = round
   const [startedAgoMs, durationMs] = [performance.now() - startedMs, endedMs - startedMs]

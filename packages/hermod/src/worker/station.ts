@@ -22,9 +22,9 @@ export interface SubscriptionState {
   readonly replay?: { readonly journey: bigint; readonly plan: object } | undefined
 }
 
-/** Waits for a call that its destination took as a task. */
+/** A wait for the end of a parked call. */
 export interface Waiting {
-  /** Undefined: forgotten, or the worker has no more time. */
+  /** Undefined: the wait was given up, or the worker stops. */
   readonly ended: Promise<Outcome | undefined>
   forget(): void
 }
@@ -48,14 +48,14 @@ export interface Station {
   readonly turnstile: Turnstile
   readonly rate: Rate | undefined
   readonly random: () => number
-  /** Where the sink's calls may end later. */
+  /** Set if the sink may park its calls. */
   readonly poller: Tasks | undefined
-  /** Aborted when the grace of a stop is over. */
+  /** Aborted when the grace period of a stop is over. */
   readonly abort: AbortSignal
   listens(type: string, aggregateType: string): boolean
   state(): SubscriptionState
   /** Reads the subscription's row again. */
   refresh(): Promise<void>
-  /** Deliveries of this subscription that passed, anywhere in this worker. */
+  /** Events of this subscription delivered so far in this worker. */
   passes: number
 }

@@ -1,6 +1,6 @@
 /**
- * Tells an event that cannot be delivered from a destination that is away: an event that is unavailable
- * again and again, while others pass, is itself the reason and spends an attempt.
+ * Tells an event that cannot be delivered from a destination that is unavailable: if an event is unavailable
+ * again and again while others are delivered, the event is the reason, and it spends an attempt.
  */
 import type { Entry, Result } from '../flow/result.ts'
 import type { Outcome } from '../sinks/sink.ts'
@@ -12,14 +12,14 @@ export class Strikes {
   #count = 0
   #passes = -1
 
-  /** The first of these entries that was unavailable is struck. `passes`: deliveries that passed so far. */
+  /** The first of these entries that was unavailable gets a strike. `passes`: events delivered so far. */
   note(entries: readonly Entry[], result: Result, passes: number): void {
     const entry = entries.find((one) => isUnavailable(result.get(one)))
     if (entry === undefined || !this.#strike(entry.event.position, passes)) return
     result.set(entry, { ...(result.get(entry) as Outcome), outcome: 'retry' })
   }
 
-  /** True: too often, while others passed. */
+  /** True: too often, while others were delivered. */
   #strike(position: bigint, passes: number): boolean {
     if (this.#position !== position) {
       this.#position = position

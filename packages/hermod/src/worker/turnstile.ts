@@ -1,5 +1,5 @@
 /**
- * Who may read next: at most `places` at once, higher priority first, and every eighth turn the one
+ * Who may read next: at most `places` at once, higher priority first. Every eighth place goes to the one
  * that has waited longest, so that nobody starves.
  */
 const floorEvery = 8
@@ -29,7 +29,7 @@ export class Turnstile {
     }
   }
 
-  /** The place is handed over, never free in between. */
+  /** Passes the place on to the next waiter; it is never free in between. */
   #leave(): void {
     const next = this.#next()
     if (next === undefined) this.#inside--

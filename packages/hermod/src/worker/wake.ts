@@ -1,5 +1,5 @@
 /**
- * Waiting that can be cut short. A wake-up between looking and waiting is not lost: the waiter says
+ * A wait that a wake-up ends early. A wake-up between looking and waiting is not lost: the waiter says
  * which wake-up it has seen.
  */
 export class Wake {
@@ -16,7 +16,7 @@ export class Wake {
     this.stir()
   }
 
-  /** Lets those who wait look again, though nobody has called. */
+  /** Ends pending waits without counting as a wake-up. */
   stir(): void {
     for (const go of this.#waiting) go()
     this.#waiting.clear()

@@ -1,6 +1,6 @@
 /**
- * A worker: one sequencer, a few claim loops per subscription, a heartbeat and the upkeep. Start it
- * in as many processes as you like; `stop` finishes what is in flight and gives the lanes back.
+ * A worker: one numbering loop, a few claim loops per subscription, a heartbeat and upkeep. Start it in as
+ * many processes as you like; `stop` finishes what is in flight and gives the lanes back.
  */
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -102,13 +102,13 @@ export class Worker {
     this.#running = Promise.all([this.#numbering.run(), this.#runLoops()])
   }
 
-  /** After the first step: mostly there is nothing to claim before it, and each statement is slow the first time. */
+  /** After the first step: usually there is nothing to claim before it, and statements are slow the first time. */
   async #runLoops(): Promise<void> {
     await this.#numbering.begun()
     await Promise.all(this.#loops.map((loop) => loop.run()))
   }
 
-  /** Once through everything there is, or until the deadline; for cron and serverless. */
+  /** Delivers everything there is, or until the deadline; for cron and serverless. */
   async once(deadlineMs: number): Promise<void> {
     const untilMs = performance.now() + deadlineMs
     const cut = setTimeout(() => this.#abort.abort(), deadlineMs)
@@ -118,7 +118,7 @@ export class Worker {
       let worked = true
       while (worked && performance.now() < untilMs) {
         const numbered = await this.#numbering.all(untilMs)
-        // All of them end before lanes are given back, also when one fails.
+        // All loops end before lanes are given back, even if one fails.
         const runs = await Promise.allSettled(this.#loops.map((loop) => loop.runUntilIdle(untilMs)))
         for (const run of runs) if (run.status === 'rejected') throw run.reason
         worked = numbered > 0 || runs.some((run) => run.status === 'fulfilled' && run.value)
@@ -133,7 +133,7 @@ export class Worker {
     }
   }
 
-  /** Finishes calls in flight up to the grace, gives lanes back. Calling it twice is harmless. */
+  /** Finishes calls in flight within the grace period, then gives lanes back. Calling it twice is harmless. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop()
     return this.#stopped
@@ -156,12 +156,12 @@ export class Worker {
     await this.#registry.leave().catch((error) => this.#tell('stop', error))
   }
 
-  /** What another worker has just numbered needs no step here: else every step would cause one in each. */
+  /** News of another worker's step causes no step here: else every step would cause one in every worker. */
   #heard(text: string | undefined): void {
     const heard = hear(text)
     if (heard.what === 'committed') this.#committed.wake()
     else this.#tellLoops(heard.news)
-    // The connection is new: what was said meanwhile is lost.
+    // The connection is new: notifications may have been lost.
     if (text === undefined) this.#tellLoops(undefined)
   }
 
@@ -169,7 +169,7 @@ export class Worker {
     return this.#crews.flatMap(({ loops }) => loops)
   }
 
-  /** Only those whom it concerns: what a subscription does not listen to is passed at its next poll. */
+  /** Wakes only the loops concerned. Events that a subscription does not listen to are skipped at its next poll. */
   #tellLoops(news: News | undefined): void {
     for (const { station, loops } of this.#crews) {
       if (news !== undefined && !listensTo(station, news.kinds)) continue
@@ -244,7 +244,7 @@ export class Worker {
   }
 }
 
-/** A kind that was never met here may be anything. */
+/** A kind that this worker has not seen yet may match. */
 function listensTo({ kinds, listens }: Station, codes: readonly number[]): boolean {
   return codes.some((code) => {
     const kind = kinds.names.get(String(code))

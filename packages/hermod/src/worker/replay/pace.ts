@@ -8,14 +8,14 @@ import type { Wake } from '../wake.ts'
 import { SliceSize } from './slice-size.ts'
 
 const failedMs = 250
-/** So many times its own length a slice rests: beside live events, and without any for a while. */
+/** The rest after a slice, as a multiple of its duration: beside live events, and without any for a while. */
 const besideLive = 3
 const alone = 0.5
 const liveMs = 2_000
 
 type Replay = NonNullable<ReturnType<Station['state']>['replay']>
 
-/** What all loops of a subscription in this worker share: one slice at a time, one bucket a replay. */
+/** What all loops of a subscription in this worker share: one slice at a time, one token bucket per replay. */
 interface Shared {
   busy: Pace | undefined
   rate: { readonly journey: bigint; readonly bucket: Rate } | undefined
@@ -53,12 +53,12 @@ export class Pace {
     this.#shared.busy = undefined
   }
 
-  /** This loop has nothing more to send: it is the others' turn. */
+  /** This loop has nothing more to send: wakes the others. */
   done(): void {
     for (const wake of this.#shared.wakes) wake.stir()
   }
 
-  /** Until a slice may go; infinite while another loop's is out. */
+  /** Milliseconds until a slice may start; infinite while another loop's slice is under way. */
   waitMs(replay: Replay): number {
     if (this.#shared.busy !== undefined) return Number.POSITIVE_INFINITY
     const limits = [this.#rate(replay), this.#station.rate]
@@ -81,7 +81,7 @@ export class Pace {
     this.rest(ms)
   }
 
-  /** After work of so many milliseconds: longer while there are live events to care for. */
+  /** Rests after work that took `ms`: longer while there are live events. */
   rest(ms: number): void {
     const now = performance.now()
     this.#notBeforeMs = now + ms * (now - this.#liveAtMs() < liveMs ? besideLive : alone)
@@ -97,7 +97,7 @@ export class Pace {
     if (ratePerSecond === undefined) return undefined
     if (this.#shared.rate?.journey !== journey) this.#shared.rate = { journey, bucket: new Rate(ratePerSecond) }
     const { bucket } = this.#shared.rate
-    // Evenly between workers: lanes that have met their live cursor are given back.
+    // Shared evenly between workers: lanes whose replay has ended are given back.
     bucket.share(this.#station, 1 / Math.max(1, this.#station.state().workers))
     return bucket
   }

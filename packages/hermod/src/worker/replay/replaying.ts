@@ -1,7 +1,7 @@
 /**
- * The replay side of one claim loop: in turn with live batches, one lane at a time sends a slice of
- * what lies between its replay cursor and its live one. While a slice is out its lane is not read, so
- * order holds; slices are short, so that live events wait for little more than themselves.
+ * The replay side of one claim loop: between live batches, one lane at a time sends a slice of what lies
+ * between its replay cursor and its live cursor. While a slice is under way its lane is not read, so order
+ * holds. Slices are short, so that live events do not wait for long.
  *
  *   look for a window (the lane goes on) ──▶ slice: read, send, settle (the lane waits) ──▶ …
  *                                   ▲                         │
@@ -36,18 +36,18 @@ import { Strikes } from '../strikes.ts'
 import type { Wake } from '../wake.ts'
 import { Pace } from './pace.ts'
 
-/** Looking for a window must not keep a core busy for long. */
+/** Rows of the log looked at per window: a bound on the work of one statement. */
 const windowRows = 2_000
 
 type Replay = NonNullable<ReturnType<Station['state']>['replay']>
 type Part = Pick<Window, 'positions' | 'ids' | 'hashes'>
 
-/** How far the replay of a held lane is. */
+/** How far the replay of a leased lane is. */
 interface Place {
   readonly journey: bigint
   /** Settled up to here; unknown at first. */
   at: bigint | undefined
-  /** Later events were delivered since the replay began: they need no second send. */
+  /** Events above this position were delivered since the replay began and are not sent again. */
   stop: bigint | undefined
   window: Window | undefined
   /** Slices of the window already sent. */
@@ -66,7 +66,7 @@ export class Replaying {
   readonly #places = new WeakMap<LeasedLane, Place>()
   #begun = 0
   #work: Promise<void> | undefined
-  /** The loop looked for live events while a lane was out: it must look again. */
+  /** The loop looked for live events while a slice was under way: it must look again. */
   #missed = false
 
   constructor(station: Station, { leases, sending, breaker }: Omit<RoundParts, 'parking'>, wake: Wake) {
@@ -78,26 +78,26 @@ export class Replaying {
     this.#pace = new Pace(station, wake, () => sending.liveAtMs)
   }
 
-  /** Something may still be sent again here. */
+  /** This loop may still have something to replay. */
   get open(): boolean {
     const { replay, mode, held } = this.#station.state()
     if (replay === undefined || mode !== 'live' || held) return false
     return this.#work !== undefined || this.#lanes(replay).length > 0
   }
 
-  /** Milliseconds until a slice may go; infinite while one is out, or none is left. */
+  /** Milliseconds until a slice may start; infinite while one is under way, or if none is left. */
   get waitMs(): number {
     const { replay } = this.#station.state()
     if (replay === undefined || this.#work !== undefined || !this.open) return Number.POSITIVE_INFINITY
     return this.#pace.waitMs(replay)
   }
 
-  /** The loop looks for live events: it passes over the lane that is out. */
+  /** The loop looks for live events, and skips the lane whose slice is under way. */
   looked(): void {
     if (this.#work !== undefined) this.#missed = true
   }
 
-  /** Between live rounds: nothing of these lanes is in flight or read ahead. */
+  /** Called between live rounds: nothing of these lanes is in flight or read ahead. */
   begin(): void {
     const { replay } = this.#station.state()
     if (replay === undefined) return
@@ -106,7 +106,7 @@ export class Replaying {
     if (lane !== undefined) this.#start(() => this.#advance(replay, lane))
   }
 
-  /** The destination is held and nothing live can be tried: one event of a replay may. */
+  /** The breaker is open and there is no live event to probe with: probes with one event of a replay. */
   async probe(): Promise<boolean> {
     const { replay } = this.#station.state()
     const [lane] = replay === undefined ? [] : this.#lanes(replay)
@@ -159,7 +159,7 @@ export class Replaying {
     }
   }
 
-  /** Where the lane stands, and what to send next: read while the lane goes on. */
+  /** Reads where the lane stands and what to send next, while live delivery of the lane continues. */
   async #find(replay: Replay, lane: LeasedLane): Promise<Place> {
     const { db, subscription } = this.#station
     const { journey } = replay
@@ -194,7 +194,7 @@ export class Replaying {
     lane.parked = 'waiting'
     try {
       this.#leases.busy()
-      // The lane stands still: what came since the window was made is looked at too.
+      // The lane is not read now: what was delivered since the window was read is looked at too.
       while (this.#left(place) === 0 && (place.window as Window).through < lane.cursor)
         await this.#look(replay, lane, place, (place.window as Window).through)
       const sent = await this.#slice(replay, lane, place, count)
@@ -268,7 +268,7 @@ export class Replaying {
     const { db, subscription, owner, workerName: worker } = this.#station
     const elapsedMs = performance.now() - startedMs
     const call = { startedAgoMs: elapsedMs, durationMs: elapsedMs, worker, rehearsed: false }
-    // Nothing is assumed after a lost answer or a refusal: the place is read again.
+    // After a lost answer or a refusal the place is read again.
     this.#places.delete(lane)
     let met: boolean | undefined
     const write: WriteLanes = async (to, lanes) => {
@@ -281,7 +281,7 @@ export class Replaying {
     this.#moved(lane, place, settled.to, met)
   }
 
-  /** Of the window, what lies behind the new place. */
+  /** Drops the part of the window that is done. */
   #moved(lane: LeasedLane, place: Place, to: bigint, met: boolean): void {
     const window = place.window as Window
     const used = indexAfter(window.positions, to)
@@ -321,7 +321,7 @@ function partOf({ positions, ids, hashes }: Window, from: number, count: number)
   }
 }
 
-/** How many of the positions, which ascend, lie at or below this one. */
+/** How many of the ascending positions are at or below this one. */
 function indexAfter(positions: readonly string[], position: bigint): number {
   const at = positions.findIndex((each) => BigInt(each) > position)
   return at === -1 ? positions.length : at

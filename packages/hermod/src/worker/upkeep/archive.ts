@@ -24,7 +24,7 @@ interface File {
   readonly bytes: number
 }
 
-/** Positions a page: a payload has at most 256 kB, so a page stays far below the heap. */
+/** Positions per page: a payload has at most 256 kB, so a page fits into the heap. */
 const pageRows = 500
 
 const LOCK = 'select outbox.lock_leaf($1)::text as mine'
@@ -123,7 +123,7 @@ async function store(file: File, name: string, { folder, s3 }: Archive): Promise
   return putObject(s3, name, createReadStream(file.path), file)
 }
 
-/** Flushed before it gets its name: a name means a whole file, also after a crash. */
+/** Flushed before it gets its final name: such a name means a complete file, even after a crash. */
 async function storeInFolder(file: File, name: string, folder: string): Promise<string> {
   await mkdir(folder, { recursive: true })
   const part = join(folder, `${name}.part`)

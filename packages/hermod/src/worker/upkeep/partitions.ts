@@ -1,6 +1,6 @@
 /**
  * Partitions ahead of need: two free leaves above the number in use, added one at a time by short
- * transactions that never wait for long. Rows that had to land in a default leaf are told.
+ * transactions that never wait for long. Rows that had to land in a default leaf are reported.
  */
 import { type Database, select } from '../../database.ts'
 import type { Retention } from '../../options.ts'
@@ -9,7 +9,7 @@ import { type Listener, notify } from '../../telemetry.ts'
 const ADD = 'select outbox.add_ahead($1, $2::numeric) as added'
 const STRAYS = 'select rows::text, top::text from outbox.strays()'
 
-/** A wall takes three calls a leaf; more than a few leaves a turn are never needed. */
+/** A leaf above a filled default leaf takes three calls; more than a few leaves at a time are never needed. */
 const callsMax = 12
 
 type Days = Pick<Retention, 'eventDays' | 'attemptDays'>
@@ -34,7 +34,7 @@ async function addAhead(db: Database, parent: string, days: Days): Promise<strin
   return added
 }
 
-/** Tells when rows lie in the default leaf, once for each time it grew. */
+/** Warns when rows lie in the default leaf, once each time it grew. */
 export class DefaultLeaf {
   #top: string | undefined
 

@@ -1,6 +1,6 @@
 /**
- * PUT of one object to an S3-compatible bucket, signed with AWS Signature Version 4: the few lines
- * an archive needs, so that the engine needs no client library. Path-style addresses.
+ * PUT of one object to an S3-compatible bucket, signed with AWS Signature Version 4: the few lines an
+ * archive needs, so that the engine needs no client library. Uses path-style URLs.
  */
 import { createHash, createHmac } from 'node:crypto'
 import { type ClientRequest, request as httpRequest } from 'node:http'
@@ -13,7 +13,7 @@ export interface S3Target {
   readonly region: string
   readonly accessKeyId: string
   readonly secretAccessKey: string
-  /** Before the name: `hermod/production/`. */
+  /** Prefix of the object's name: `hermod/production/`. */
   readonly prefix?: string | undefined
 }
 
@@ -24,7 +24,7 @@ export interface Body {
 
 const idleMs = 60_000
 
-/** Resolves to the address of the object; throws unless the store said it has the whole body. */
+/** Resolves to the URL of the object; throws unless the store confirmed the whole body. */
 export async function putObject(
   target: S3Target,
   name: string,
@@ -56,7 +56,7 @@ function encode(part: string): string {
   return encodeURIComponent(part).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
-/** Exported for the test's double, which computes the signature again from what it received. */
+/** Exported for the test server, which computes the signature again from what it received. */
 export function signedHeaders(
   { region, accessKeyId, secretAccessKey }: S3Target,
   url: URL,

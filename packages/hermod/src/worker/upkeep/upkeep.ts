@@ -1,6 +1,6 @@
 /**
- * Everything that must be done now and then: partitions, retention, pruning, statistics. Any number
- * of workers run it; each piece is done by whoever gets its turn, and none can disturb delivery.
+ * What has to be done periodically: partitions, retention, pruning, statistics. Any number of workers run
+ * it; each piece is done by the worker that gets its turn, and none of them disturbs delivery.
  */
 import { type Database, select } from '../../database.ts'
 import type { ResolvedWorkerOptions } from '../../options.ts'
@@ -17,7 +17,7 @@ const ANALYZE = `analyze (skip_locked) outbox.subscription, outbox.filter, outbo
   outbox.kind, outbox.step, outbox.scheduled, outbox.idempotency, outbox.inbox, outbox.worker`
 
 export const upkeepMs = 10_000
-/** A worker delivers first: what waited while it was away matters more. */
+/** A worker that starts delivers first: the backlog matters more. */
 const firstMs = 1_000
 const analyzeMs = 600_000
 const trimMs = 60_000
@@ -55,7 +55,7 @@ export class Upkeep {
     this.#timer = setTimeout(first, Math.min(firstMs, this.#everyMs)).unref()
   }
 
-  /** Every piece now, whoever had the last turn; errors are told, not thrown. */
+  /** Does every piece now, whoever had the last turn; errors are reported, not thrown. */
   async once(): Promise<void> {
     await this.#running
     await this.#turn(0)
