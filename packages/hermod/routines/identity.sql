@@ -1,24 +1,29 @@
 -- Which database is this? The guard against numbering in a copy or under a restored log.
 
--- Who this database is: what a restore or a failover changes.
+-- Who this database is: what a restore or a failover changes. Hosted services refuse some of these looks: what cannot be
+-- seen is null, and `doctor` says what is not noticed then. A block of its own for each: privileges are checked when a
+-- statement starts.
 create or replace function outbox.identity(out system_identifier bigint, out database oid, out timeline integer)
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
-  -- A statement of its own: privileges are checked when a statement starts, whatever its CASE would choose.
-  if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
+  select d.oid into database from pg_catalog.pg_database d where d.datname = current_database();
+  begin
     select c.system_identifier into system_identifier from pg_catalog.pg_control_system() c;
-  end if;
-  select d.oid, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer into database, timeline
-    from pg_catalog.pg_database d where d.datname = current_database();
+  exception when insufficient_privilege or feature_not_supported or undefined_function then null;
+  end;
+  begin
+    timeline := ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer;
+  exception when insufficient_privilege or feature_not_supported or undefined_function then null;
+  end;
 end $$;
 
 -- The same as text, remembered by the session: a server that may write keeps its identity and its timeline until it is
--- started again, and asking costs a fifth of a small step.
+-- started again, and asking costs a fifth of a small step. '-': not to be seen.
 create or replace function outbox.remember_identity() returns text
 language sql
 begin atomic
-  select set_config('outbox.identity', concat_ws(' ', coalesce(i.system_identifier::text, '-'), i.database, i.timeline),
-                    false) from outbox.identity() i;
+  select set_config('outbox.identity', concat_ws(' ', coalesce(i.system_identifier::text, '-'), i.database,
+                                                 coalesce(i.timeline::text, '-')), false) from outbox.identity() i;
 end;
 
 -- Refuses where a step could number wrongly: another isolation level, a standby, a sequence that hands out ids in

@@ -240,7 +240,8 @@ begin
     perform outbox.assert_same_database(last, me[1]::bigint, me[2]::oid, cur);
   end if;
 
-  new_epoch := last.timeline <> me[3]::integer;
+  -- 0: the timeline could not be seen when that step was made.
+  new_epoch := nullif(last.timeline, 0) <> me[3]::integer;
   pos := coalesce(last.pos, 0);
   if new_epoch then
     -- Recovered twice from one backup: the second has a higher timeline, and must not reuse the positions of the first.
@@ -320,7 +321,8 @@ begin
       case when open then lower end, case when open then reached end, case when open then due_at end, pos,
       coalesce(case when more then due_last else due_at end, '-infinity'),
       coalesce(case when more then due_id else 9223372036854775807 end, 0),
-      coalesce(last.epoch, 0), me[3]::integer, me[2]::oid, me[1]::bigint);
+      coalesce(last.epoch, 0), coalesce(me[3]::integer, last.timeline, 0), me[2]::oid,
+      coalesce(me[1]::bigint, last.system_identifier));
   end if;
   -- The end of a window in pieces: what committed since it was opened has not been looked at.
   more := more or continued;
