@@ -76,3 +76,14 @@ begin
         message = 'HMD_RESTORED: the id sequence lies behind restored events; run: hermod rebase';
   end if;
 end $$;
+
+-- The caller has seen positions that are not there: they would be given again, to other events. Without any step the
+-- schema is new.
+create or replace function outbox.assert_head(last outbox.step, head bigint, known_head bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if last.id is not null then
+    raise exception using errcode = 'HM018', message = format(
+      'HMD_HEAD_WENT_BACK: the log ends at position %s, and this process has seen position %s', head, known_head);
+  end if;
+end $$;

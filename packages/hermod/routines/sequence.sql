@@ -183,8 +183,9 @@ begin
 end $$;
 
 -- One step. No row back: another session is at it. Safe to call from any number of workers, also behind a pooler.
--- Nothing in it waits for a lock that somebody else may hold: all numbering would wait with it.
-create or replace function outbox.sequence(piece integer default 10000)
+-- Nothing in it waits for a lock that somebody else may hold: all numbering would wait with it. `known_head`: the highest
+-- position the caller has seen here; null: it has seen none.
+create or replace function outbox.sequence(piece integer, known_head bigint)
 returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off
@@ -249,6 +250,9 @@ begin
     pos := outbox.start_epoch(last.epoch);
   end if;
   new_epoch := coalesce(new_epoch, false);
+  if pos < known_head then
+    perform outbox.assert_head(last, pos, known_head);
+  end if;
 
   -- Asking the catalogue costs a fifth of a small step; the answer holds until the head comes near its end.
   if pos + 2 * piece >= setting.covered then
@@ -333,3 +337,10 @@ begin
   end if;
   return next;
 end $$;
+
+-- For whoever has seen nothing yet.
+create or replace function outbox.sequence(piece integer default 10000)
+returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
+language sql set search_path = pg_catalog, pg_temp as $$
+  select * from outbox.sequence(piece, null)
+$$;

@@ -1,6 +1,7 @@
 // Sabotages of what protects the engine from its surroundings: privileges, settings, encodings, a past that went away.
 
 import { nothingPrivileged } from '../../../packages/hermod/test/interleavings/cases/privileged.ts'
+import { headWentBack } from '../../../packages/hermod/test/interleavings/cases/went-back.ts'
 import type { Sabotage } from '../sabotage.ts'
 
 export const sabotages: readonly Sabotage[] = [
@@ -29,5 +30,12 @@ export const sabotages: readonly Sabotage[] = [
     ],
     caughtBy: nothingPrivileged,
     red: /null value in column "timeline"/,
+  },
+  {
+    name: 'no-memory-of-the-head',
+    says: 'a step goes on where the log ends, whatever was seen before',
+    patches: [{ file: 'routines/sequence.sql', find: 'if pos < known_head then', replace: 'if false then' }],
+    caughtBy: headWentBack,
+    red: /a position that was used before/,
   },
 ]

@@ -10,7 +10,7 @@ export const pieceRows = 10_000
 export const firstPieceRows = 2_000
 
 const SEQUENCE = `select concat_ws(' ', numbered, head, more, new_epoch, array_to_string(lanes, ','),
-  array_to_string(kinds, ',')) as step from outbox.sequence($1)`
+  array_to_string(kinds, ',')) as step from outbox.sequence($1, $2)`
 
 export interface Step {
   readonly numbered: number
@@ -30,13 +30,22 @@ export interface News {
   readonly kinds: readonly number[]
 }
 
+/**
+ * The head this process has seen last. A database that ends below it went back in time, and would give
+ * positions again that the outside has seen: the step is refused before it numbers anything.
+ */
+const heads = new WeakMap<Database, bigint>()
+
 /** Undefined: another session is at it. */
 export async function sequence(db: Database, rows: number = pieceRows): Promise<Step | undefined> {
-  const [row] = await select(db, SEQUENCE, [rows])
-  return row === undefined ? undefined : stepOf(row.step as string)
+  const [row] = await select(db, SEQUENCE, [rows, heads.get(db) ?? null])
+  if (row === undefined) return undefined
+  const step = stepOf(row.step as string)
+  heads.set(db, step.head)
+  return step
 }
 
-/** As outbox.turn writes it, too: numbered head more new_epoch [lanes kinds]. */
+/** As the statement writes it: numbered head more new_epoch [lanes kinds]. */
 export function stepOf(text: string): Step {
   const [numbered, head, more, newEpoch, lanes, kinds] = text.split(' ')
   return {

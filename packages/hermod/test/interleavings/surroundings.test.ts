@@ -2,5 +2,6 @@
 
 import { exerciseCases } from '../../../../test/support/case.ts'
 import * as privileged from './cases/privileged.ts'
+import * as wentBack from './cases/went-back.ts'
 
-exerciseCases(Object.values(privileged))
+exerciseCases([privileged, wentBack].flatMap((topic) => Object.values(topic)))
