@@ -1,5 +1,6 @@
 // Sabotages of what protects the engine from its surroundings: privileges, settings, encodings, a past that went away.
 
+import { nulThroughSql, oddJson } from '../../../packages/hermod/test/interleavings/cases/odd-json.ts'
 import { nothingPrivileged } from '../../../packages/hermod/test/interleavings/cases/privileged.ts'
 import { headWentBack } from '../../../packages/hermod/test/interleavings/cases/went-back.ts'
 import type { Sabotage } from '../sabotage.ts'
@@ -37,5 +38,34 @@ export const sabotages: readonly Sabotage[] = [
     patches: [{ file: 'routines/sequence.sql', find: 'if pos < known_head then', replace: 'if false then' }],
     caughtBy: headWentBack,
     red: /a position that was used before/,
+  },
+  {
+    name: 'no-look-at-escapes',
+    says: 'a payload with an escape is taken as it is',
+    patches: [{ file: 'routines/emit.sql', find: String.raw`strpos(payload, E'\\u') = 0`, replace: 'true' }],
+    caughtBy: nulThroughSql,
+    red: /u0000.*through outbox\.emit/,
+  },
+  {
+    name: 'headers-as-given',
+    says: 'headers that come through SQL are not looked at',
+    patches: [
+      { file: 'routines/emit.sql', find: 'array[outbox.headers_text(headers::text)]', replace: 'array[headers::text]' },
+    ],
+    caughtBy: nulThroughSql,
+    red: /\{"a":1\}/,
+  },
+  {
+    name: 'headers-believed',
+    says: 'whatever stands in the column of headers is given to sinks',
+    patches: [
+      {
+        file: 'src/delivered-event.ts',
+        find: 'headersText === null ? NO_HEADERS : headersOf(headersText)',
+        replace: 'headersText === null ? NO_HEADERS : JSON.parse(headersText)',
+      },
+    ],
+    caughtBy: oddJson,
+    red: /given to a sink/,
   },
 ]
