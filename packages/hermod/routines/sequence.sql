@@ -183,11 +183,12 @@ begin
 end $$;
 
 -- One step. No row back: another session is at it. Safe to call from any number of workers, also behind a pooler.
--- Nothing in it waits for a lock that somebody else may hold: all numbering would wait with it. `known_head`: the highest
+-- Nothing in it waits for a lock that somebody else may hold: all numbering would wait with it. Should somebody lock a
+-- whole table of ours, the step fails after a second and says so, instead of standing still. `known_head`: the highest
 -- position the caller has seen here; null: it has seen none.
 create or replace function outbox.sequence(piece integer, known_head bigint)
 returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-language plpgsql set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '1s'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off
 set jit = off as $$
 declare
