@@ -445,11 +445,14 @@ function outbox.add_ahead(of_parent text, days numeric) → text
 function outbox.add_partition(parent text, from_value bigint, to_value bigint) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a314914dfddc7f1e45366ef06c6a9fd4
 
+function outbox.add_to_decision(request text, more bigint[], left_out bigint, ended boolean) → void
+  sql volatile security definer set search_path=pg_catalog, pg_temp -- 2e1620f1a076da3fbbfa85ed45f180d6
+
 function outbox.again_done(sub text, who text, of_lane smallint, of_fence bigint) → void
   sql volatile set search_path=pg_catalog, pg_temp -- 6195270a4f3daf4362efde60149836f5
 
-function outbox.again_events(sub text, of_lane smallint, rows_max integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
-  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 88096745aa612da59fef222ec32be0c4
+function outbox.again_events(sub text, of_lane smallint, rows_max integer, scan_max integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 63978cc8d922ff64c522f41a9778d2cb
 
 function outbox.apply_grants() → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- ea7125aa66eca1570863665a0974790f
@@ -460,8 +463,14 @@ function outbox.ask_journey(of_id bigint, want text) → outbox.journey
 function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → void
   plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- b406676e1a3485ac3d51f86a37fba96c
 
+function outbox.assert_head(last outbox.step, head bigint, known_head bigint) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 6b3c9b084f665b08606cea9ccb898a5c
+
 function outbox.assert_log_fits(accept_missing boolean, OUT orphans bigint) → bigint
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 947af0a1c4a92ddee0203bc2064743ce
+
+function outbox.assert_payload(payload text) → void
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- 785c957827ae869cf045a43b5bc3cb77
 
 function outbox.assert_same_database(last outbox.step, system_identifier bigint, database oid, cur pg_snapshot) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 732b8a0cf0b0c2f2df51cab5575ac9e2
@@ -485,7 +494,7 @@ function outbox.blocked_of(sub text, scan_max integer, OUT blocked bigint, OUT w
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7312cd480f0be9880cbfcc2a3f8daffe
 
 function outbox.capture() → trigger
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- cc35b4c52c84544841b74dc2df9f1efe
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- a9a94a78a05240e0c27d7c0b70546fff
 
 function outbox.capture_body(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 2930fbefa10813f93003228a4d1fbac3
@@ -521,25 +530,25 @@ function outbox.dead_group(d outbox.delivery) → text
   sql immutable parallel safe -- 4ee1fd1bbb80f035c99e653e84f4e8c5
 
 function outbox.decide(sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text, OUT done bigint[], OUT superseded bigint[]) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f15b2d09abb6c4a3ed31f776c3f19a13
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- 23b0167dddaf0252fa775b960f91d594
 
-function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f6c2c104ad67747aa245ce422a8b7e5a
+function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text, now timestamp with time zone) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 102c573b19a44a1ef757433e4ebe6b31
 
 function outbox.drop_leaf(of_parent text, of_name text) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 452b1e9a7ed18b492fc29252568ffa9d
 
 function outbox.emit(type text, aggregate_type text, aggregate_id text, payload json, headers json, not_before timestamp with time zone, key text, version integer) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 876a89ada962d9e2ec8cd79706cd119e
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 7e6bd6ac7d9779d9afcb11700f4e384b
 
 function outbox.emit_keyed(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 6a2b46aae34fef658034237446528dc2
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- b28e83dbbce5ea640e09b2b8c0be6fc1
 
 function outbox.emit_many(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 8b7f9e5706f282b1cf469ef7750ac616
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0e888c724a27bd61f0f4b7cea9d638eb
 
 function outbox.emit_one(type text, aggregate_type text, aggregate_id text, payload text, version smallint, headers text, not_before timestamp with time zone) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 776be31cec278bd63f891fe92e7aba08
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 5d466d951b3f1f362d63058b8c9cab52
 
 function outbox.empty_leaf(of_parent text, of_name text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- fc9712b9c304944ebbc66ae0c377f7f9
@@ -554,7 +563,7 @@ function outbox.enlist_again(sub text, rev integer, who text, of_journey bigint,
   plpgsql volatile set search_path=pg_catalog, pg_temp -- fb764af5147ee9c03fc58428e8a07aa4
 
 function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) → void
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 3c9282bc8a5be49256ff2af4f8e167ff
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=100ms -- 9267dd48c70e7f4106257dffb8042f6e
 
 function outbox.event_at(at_pos bigint, lane_count smallint) → bigint
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- d30492cf43cc9d2a06d7b5afe31c1807
@@ -598,6 +607,9 @@ function outbox.hash(aggregate_type text, aggregate_id text) → integer
 function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp with time zone, aggregate_id text, version smallint, mark text, names text, key text, headers json) → text
   sql stable parallel safe -- eecdfb8803f02fa3cd38df2df76468b2
 
+function outbox.headers_text(headers text) → text
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- a384688eebd6a6126394e3072931e601
+
 function outbox.heard(sub text, at_pos bigint, of_type text, of_aggregate_type text) → boolean
   sql stable -- 5a74d61d90010e1bd3bba2f30e45d041
 
@@ -617,13 +629,19 @@ function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms i
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a77db3eb44afd0f0086d644ac5a72857
 
 function outbox.holders() → text
-  sql stable -- 7a28695cec9b639d0c92b8b387438233
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 1ca7ad9afe1d85ba7b0067c4fc374703
 
 function outbox.identity(OUT system_identifier bigint, OUT database oid, OUT timeline integer) → record
-  plpgsql stable set search_path=pg_catalog, pg_temp -- 1d9b5d4b96176b8970ef1748b541b6d5
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 00cd72ea06eaf871215f1597d7b8d402
 
 function outbox.interrupt(s outbox.subscription, d outbox.delivery) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 7272adda9a1f171af1ba840342937327
+
+function outbox.is_deep(payload text) → boolean
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- a0c18ef0597d241feff02074d8ff215d
+
+function outbox.is_plain(payload text, headers text) → boolean
+  sql immutable parallel safe -- d428427c5155cb52c6bc2b3abcd3bc08
 
 function outbox.keep_journey(of_id bigint, who text, lease_ms integer, of_phase text, more jsonb) → text
   sql volatile -- 69163b7e4cc7c0c84b8a285a1265ab61
@@ -654,6 +672,9 @@ function outbox.last_id() → bigint
 
 function outbox.last_value(parent text) → bigint
   sql volatile -- 0c6c001e246df607dcf78b81de36db3d
+
+function outbox.later_events(lanes smallint[], hashes integer[], positions bigint[]) → TABLE(hash integer, pos bigint, event_id bigint)
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9a932441e075aacb33ac04f7b67cf8be
 
 function outbox.leaf_range(of_parent text, of_name text, OUT from_value bigint, OUT to_value bigint) → record
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 7a01a9450c17145ace547d91b4900dc7
@@ -710,7 +731,7 @@ function outbox.log_since() → timestamp with time zone
   sql stable -- 4e1aebcd1e3f53fc754616d239d9de18
 
 function outbox.long_held(rels oid[]) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- afbe8678fc268c56fcc7c5d925aadbe8
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- c46482b475c395034171425d9937bb39
 
 function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) → text
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c9d6f0b82dc441e33ffe382b9a18e052
@@ -719,13 +740,10 @@ function outbox.matches(patterns text[], type text) → boolean
   sql immutable parallel safe -- 29272b3959e556975cf59e2aed424fb8
 
 function outbox.may_execute(role text, name text, volatility "char", definer boolean) → boolean
-  sql immutable parallel safe -- c470d4a5f2cd1636a06abf47e5e16e47
+  sql immutable parallel safe -- a6532c0d71a1f503bfbe680c859a04c2
 
 function outbox.near_ids() → integer
   sql immutable parallel safe -- bd0d42f20a8f2c45b43536f18c6d2723
-
-function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) → bigint
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7d76aa45095cd2a63444c6a5e0f32ad6
 
 function outbox.newest(sub text, lanes smallint[], after bigint, up_to bigint, hashes integer[]) → TABLE(hash integer, pos bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c59e059c7024cb9f66ffb3818d80bf1d
@@ -803,7 +821,7 @@ function outbox.read_single(s outbox.subscription, after bigint, until bigint, e
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 73d2aca8d08334d1c8ad784f592a838f
 
 function outbox.rebase(request text, who text, why text, wait_ms integer, accept_missing boolean) → jsonb
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- f0b61dbf4c82611a281221a58aa7c482
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- c799cf5755a62ab3b4e26a3b7f6bcc5d
 
 function outbox.record_attempt(sub text, of_lane smallint, from_pos bigint, to_pos bigint, number bigint, call json, delivered integer, superseded integer, failed integer, rows json, dry_run boolean) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- cffc5ff32abdc64d85078251be202227
@@ -824,7 +842,7 @@ function outbox.release_held(before outbox.subscription, after outbox.subscripti
   plpgsql volatile set search_path=pg_catalog, pg_temp -- fb9e021b328214496726b4864607c167
 
 function outbox.remember_identity() → text
-  sql volatile -- 1d78511577397f879b864ff9799e59a7
+  sql volatile -- 5a24e1225862110904edb009da09b40f
 
 function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer) → SETOF smallint
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 442220fbbfd96f1454054cdc6abb4014
@@ -845,7 +863,7 @@ function outbox.retention_report(days numeric) → TABLE(subscription text, firs
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 4226f6d8e9a33b32827bd79f651652c7
 
 function outbox.rolled_back(request text, who text, why text) → jsonb
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- fffe6e161a9979a2dab15df6e5416dd8
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 843f0592010afed3db206ddc9b6c94f5
 
 function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) → SETOF outbox.log
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e80b689b460ec0e8d3c4220f66f48912
@@ -856,14 +874,14 @@ function outbox.send_next(d outbox.delivery, at_pos bigint, of_event bigint) →
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
-function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- fbbf59b70acb59fa227a2a97c423ef5a
+function outbox.sequence(piece integer, known_head bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- fb765da3852b1a031efcf271fc3a06db
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
 
 function outbox.session_headers() → jsonb
-  plpgsql stable set search_path=pg_catalog, pg_temp -- 04f8c0b6f33892c428ba21e7fda6e4c9
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 83d4b50c42e5f6dc4632d44416993ca8
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 39e15c8a105428bd5514e41c7da077d1
@@ -900,6 +918,9 @@ function outbox.strays(OUT rows integer, OUT top bigint) → record
 
 function outbox.subscribe(sub text, rev integer, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 08030cfc3dea114e3f1110ad35b92afd
+
+function outbox.superseded(s outbox.subscription, lanes smallint[], positions bigint[]) → bigint[]
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f54a7f450d716951560d28229ff2e614
 
 function outbox.table_grants(role text, relation text) → text
   sql immutable parallel safe -- db2b9afbfa153bc1537afea1d226e8e6

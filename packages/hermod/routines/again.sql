@@ -21,9 +21,11 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
    where l.subscription = sub and l.lane = w.lane
 $$;
 
--- The newest delivered event of each of these aggregates. `rows_max`: the most events the former owner can have read.
+-- The newest delivered event of each of these aggregates. The former owner can have read `rows_max` events, and looked
+-- at `scan_max` rows of the log to find them.
 create or replace function outbox.again_events(
-  sub text, of_lane smallint, rows_max integer, out positions bigint[], out ids bigint[], out hashes integer[])
+  sub text, of_lane smallint, rows_max integer, scan_max integer,
+  out positions bigint[], out ids bigint[], out hashes integer[])
 language plpgsql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
@@ -35,8 +37,13 @@ declare
 begin
   select * into s from outbox.subscription x where x.name = sub;
   select * into l from outbox.lane x where x.subscription = sub and x.lane = of_lane;
+  -- With a filter that matches few, a read looks at many rows of the log.
   wanted := l.again_hashes || array(
-    select distinct g.hash from outbox.scan(s.lanes = 1, of_lane, l.again_from, up_to, rows_max) g);
+    select distinct f.hash
+      from (select g.hash from outbox.scan(s.lanes = 1, of_lane, l.again_from, up_to, scan_max) g
+              join outbox.event e on e.id = g.event_id
+             where outbox.heard(sub, g.pos, e.type, e.aggregate_type)
+             order by g.pos limit rows_max) f);
   select array_agg(n.pos order by n.pos), array_agg(n.event_id order by n.pos), array_agg(n.hash order by n.pos)
     into positions, ids, hashes
     from (select distinct on (e.aggregate_type, e.aggregate_id) g.pos, g.event_id, g.hash

@@ -15,8 +15,68 @@ begin
       'HMD_EVENT_INVALID: the payload must have 1 to 262144 bytes');
 end $$;
 
--- Many events in one statement. Arrays have the same length or are null. The caller has validated the events; only what
--- must hold for every caller is checked again.
+-- Text that needs no closer look: no escape that could stand for U+0000 or half a character, and at most 64 brackets.
+-- E'': the session may read a backslash in '' as an escape. Written into its callers by the planner.
+create or replace function outbox.is_plain(payload text, headers text) returns boolean
+language sql immutable parallel safe
+return strpos(payload, E'\\u') = 0
+  and octet_length(payload) - octet_length(replace(replace(payload, '[', ''), '{', '')) <= 64
+  and (headers is null
+       or left(headers, 1) = '{' and octet_length(headers) <= 8192 and strpos(headers, E'\\u') = 0);
+
+-- Nested deeper than 64 levels? Without strings, only brackets are left; each round takes the innermost ones away.
+create or replace function outbox.is_deep(payload text) returns boolean
+language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+  brackets text := regexp_replace(regexp_replace(payload, E'"([^"\\\\]|\\\\.)*"', '', 'g'), E'[^][{}]', '', 'g');
+begin
+  brackets := translate(brackets, '{}', '[]');
+  for i in 1 .. 64 loop
+    exit when brackets = '';
+    brackets := replace(brackets, '[]', '');
+  end loop;
+  return brackets <> '';
+end $$;
+
+-- The closer look. A payload that PostgreSQL stores as JSON and cannot read back would stop whoever reads it.
+create or replace function outbox.assert_payload(payload text) returns void
+language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+begin
+  if outbox.is_deep(payload) then
+    raise exception using errcode = 'HM003',
+      message = 'HMD_PAYLOAD_TOO_LARGE: the payload is nested deeper than 64 levels; flatten it or emit a reference';
+  end if;
+  -- Reads every string of it, as every reader will.
+  perform json_strip_nulls(payload::json);
+exception when untranslatable_character or invalid_text_representation then
+  raise exception using errcode = 'HM005', message = format('HMD_PAYLOAD_INVALID: the payload %s', case sqlstate
+    when '22P05' then 'holds an escape (U+0000, or a character this encoding lacks) that PostgreSQL cannot store'
+    else 'is not JSON, or holds half a surrogate pair' end);
+end $$;
+
+-- Headers as they are stored: names in lower case, or null when there are none. Refuses what is no object of strings.
+create or replace function outbox.headers_text(headers text) returns text
+language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
+declare
+  given jsonb;
+begin
+  given := headers::jsonb;
+  if jsonb_typeof(given) <> 'object' or exists (
+       select from jsonb_each(given) h
+        where jsonb_typeof(h.value) <> 'string' or h.key !~ '^[A-Za-z0-9_.-]{1,64}$'
+           or octet_length(h.value #>> '{}') > 2048 or h.value #>> '{}' ~ E'[\r\n]')
+     or (select count(*) > 64 or count(*) <> count(distinct lower(k)) from jsonb_object_keys(given) k) then
+    raise invalid_text_representation;
+  end if;
+  return (select jsonb_object_agg(lower(h.key), h.value)::text from jsonb_each(given) h);
+exception when invalid_text_representation or untranslatable_character or numeric_value_out_of_range then
+  raise exception using errcode = 'HM002',
+    message = 'HMD_EVENT_INVALID: headers must be a JSON object of at most 64 names [a-z0-9_.-] and strings of at most '
+      || '2048 bytes without CR and LF';
+end $$;
+
+-- Many events in one statement. Arrays are of one length or null; the caller has validated the events, what must never
+-- be broken is looked at again.
 create or replace function outbox.emit_many(
   types text[], aggregate_types text[], aggregate_ids text[], payloads text[],
   versions smallint[] default null, headers text[] default null,
@@ -37,6 +97,8 @@ begin
              and octet_length(e.aggregate_id) between 1 and 512
                and translate(e.aggregate_id, E'\x1e\x1f', '') = e.aggregate_id
              and octet_length(e.payload) between 1 and 262144 and coalesce(e.version, 1) >= 1) is not true;
+    perform outbox.assert_payload(e.payload), outbox.headers_text(e.headers)
+       from unnest(payloads, headers) as e(payload, headers) where not outbox.is_plain(e.payload, e.headers);
     return query
       insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes, version, headers, not_before)
       select e.type, e.aggregate_type, e.aggregate_id, e.payload::json, octet_length(e.payload),
@@ -64,6 +126,9 @@ begin
       and octet_length(emit_one.payload) between 1 and 262144 and emit_one.version >= 1) is not true then
     perform outbox.assert_event(emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id,
                                 octet_length(emit_one.payload), emit_one.version, null);
+  end if;
+  if not outbox.is_plain(emit_one.payload, emit_one.headers) then
+    perform outbox.assert_payload(emit_one.payload), outbox.headers_text(emit_one.headers);
   end if;
   insert into outbox.event (type, aggregate_type, aggregate_id, payload, bytes, version, headers, not_before)
   values (emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id, emit_one.payload::json,
@@ -93,6 +158,9 @@ begin
   loop
     perform outbox.assert_event(e.type, e.aggregate_type, e.aggregate_id, octet_length(e.payload),
                                 coalesce(e.version, 1), e.key);
+    if not outbox.is_plain(e.payload, e.headers) then
+      perform outbox.assert_payload(e.payload), outbox.headers_text(e.headers);
+    end if;
     new_id := nextval('outbox.event_id');
     if e.key is not null then
       body := sha256(convert_to(concat_ws(E'\x1f', e.type, e.aggregate_type, e.aggregate_id, coalesce(e.version, 1),
@@ -144,14 +212,16 @@ create or replace function outbox.emit(
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   body text := coalesce(payload::text, 'null');
-  problem text := outbox.event_problem(type, aggregate_type, aggregate_id, octet_length(body), version, key);
+  problem text := case when not isfinite(not_before) then 'HMD_EVENT_INVALID: not_before must be a moment'
+    else outbox.event_problem(type, aggregate_type, aggregate_id, octet_length(body), version, key) end;
 begin
   if problem is not null then
     raise exception using errcode = case when problem like 'HMD_PAYLOAD%' then 'HM003'
       else 'HM002' end, message = problem;
   end if;
   return (select * from outbox.emit_many(array[type], array[aggregate_type], array[aggregate_id], array[body],
-    array[version::smallint], array[headers::text], array[not_before], case when key is not null then array[key] end));
+    array[version::smallint], array[outbox.headers_text(headers::text)], array[not_before],
+    case when key is not null then array[key] end));
 end $$;
 
 -- Locks aggregates for the rest of the transaction, in one order for everybody, so that two callers cannot deadlock.

@@ -1,24 +1,29 @@
 -- Which database is this? The guard against numbering in a copy or under a restored log.
 
--- The identity of this database: what a restore or a failover changes.
+-- The identity of this database: what a restore or a failover changes. Hosted services refuse some of these looks. What
+-- cannot be seen is null, and `doctor` says what goes unnoticed then. Each look has a block of its own: privileges are
+-- checked when a statement starts.
 create or replace function outbox.identity(out system_identifier bigint, out database oid, out timeline integer)
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
-  -- A statement of its own: privileges are checked when a statement starts, whichever branch of CASE is taken.
-  if has_function_privilege('pg_catalog.pg_control_system()', 'execute') then
+  select d.oid into database from pg_catalog.pg_database d where d.datname = current_database();
+  begin
     select c.system_identifier into system_identifier from pg_catalog.pg_control_system() c;
-  end if;
-  select d.oid, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer into database, timeline
-    from pg_catalog.pg_database d where d.datname = current_database();
+  exception when insufficient_privilege or feature_not_supported or undefined_function then null;
+  end;
+  begin
+    timeline := ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer;
+  exception when insufficient_privilege or feature_not_supported or undefined_function then null;
+  end;
 end $$;
 
--- The same as text, cached by the session: a server that may write keeps its identity and its timeline until it
--- restarts, and asking costs a fifth of a small step.
+-- The same as text, remembered by the session: a server that may write keeps its identity and its timeline until it is
+-- started again, and asking costs a fifth of a small step. '-': not to be seen.
 create or replace function outbox.remember_identity() returns text
 language sql
 begin atomic
-  select set_config('outbox.identity', concat_ws(' ', coalesce(i.system_identifier::text, '-'), i.database, i.timeline),
-                    false) from outbox.identity() i;
+  select set_config('outbox.identity', concat_ws(' ', coalesce(i.system_identifier::text, '-'), i.database,
+                                                 coalesce(i.timeline::text, '-')), false) from outbox.identity() i;
 end;
 
 -- Refuses if a step could number wrongly: another isolation level, a standby, a sequence that gives out ids in blocks.
@@ -68,5 +73,16 @@ begin
     raise exception
       using errcode = 'HM015',
         message = 'HMD_RESTORED: the id sequence lies behind restored events; run: hermod rebase';
+  end if;
+end $$;
+
+-- The caller has seen positions that are not there: they would be given again, to other events. Without any step the
+-- schema is new.
+create or replace function outbox.assert_head(last outbox.step, head bigint, known_head bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if last.id is not null then
+    raise exception using errcode = 'HM018', message = format(
+      'HMD_HEAD_WENT_BACK: the log ends at position %s, and this process has seen position %s', head, known_head);
   end if;
 end $$;

@@ -48,11 +48,12 @@ begin
   orphans := x.orphans;
 end $$;
 
--- Which sessions have a lock on the events: named in the refusal, so that somebody can end them.
+-- Which sessions have a lock on the events: named in the refusal, so that somebody can end them. Null: none, or not to
+-- be seen.
 create or replace function outbox.holders() returns text
-language sql stable
-begin atomic
-  select string_agg(says, '; ') from (
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  return (select string_agg(says, '; ') from (
     select coalesce(format('pid %s (%s, %s, since %s)', a.pid,
                            coalesce(nullif(a.application_name, ''), a.usename::text), a.state,
                              a.xact_start::timestamptz(0)),
@@ -60,8 +61,10 @@ begin atomic
       from pg_catalog.pg_locks l left join pg_catalog.pg_stat_activity a on a.pid = l.pid
      where l.locktype = 'relation' and l.database = (select d.oid from pg_catalog.pg_database d
                                                      where d.datname = current_database())
-       and l.relation = 'outbox.event'::regclass and l.granted and l.pid is distinct from pg_backend_pid() limit 10) t;
-end;
+       and l.relation = 'outbox.event'::regclass and l.granted and l.pid is distinct from pg_backend_pid() limit 10) t);
+exception when insufficient_privilege then
+  return null;
+end $$;
 
 -- No step while we look; its own transaction is short.
 create or replace function outbox.lock_steps() returns void
@@ -202,7 +205,8 @@ begin
   perform set_config('synchronous_commit', 'on', true);
   -- `due_at` starts again: the next step numbers what is filed and due by now, whatever the old clock said.
   insert into outbox.step (at, snapshot, pos, due_at, due_id, epoch, timeline, database, system_identifier)
-  values (now, cur, base + n.numbered, '-infinity', 0, era, me.timeline, me.database, me.system_identifier);
+  values (now, cur, base + n.numbered, '-infinity', 0, era, coalesce(me.timeline, 0), me.database,
+          me.system_identifier);
   delete from outbox.audited;
   answer := jsonb_build_object('numbered', n.numbered, 'filed', n.filed, 'retired', n.retired, 'missing', lost,
     'position', (base + n.numbered)::text, 'epoch', era, 'fencedId', up_to::text);
@@ -241,8 +245,8 @@ begin
                            system_identifier)
   values (outbox.clock(), coalesce(last.snapshot, '3:3:'), last.previous, last.reached, last.filed_after,
           (answer ->> 'position')::bigint,
-    coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), last.epoch, me.timeline, me.database,
-      me.system_identifier);
+    coalesce(last.due_at, '-infinity'), coalesce(last.due_id, 0), last.epoch, coalesce(me.timeline, last.timeline, 0),
+      me.database, coalesce(me.system_identifier, last.system_identifier));
   insert into outbox.audit (request_id, actor, action, pos, reason, count, before, after)
   values (request, who, 'rolled-back', (answer ->> 'position')::bigint, why, 0, to_jsonb(last), answer);
   return answer;

@@ -180,11 +180,13 @@ begin
   return base;
 end $$;
 
--- One step. No row: another session is making one. Safe to call from any number of workers, also behind a pooler. It
--- never waits for a lock that somebody else may have, because all numbering would wait with it.
-create or replace function outbox.sequence(piece integer default 10000)
+-- One step. No row back: another session is at it. Safe to call from any number of workers, also behind a pooler.
+-- Nothing in it waits for a lock that somebody else may hold: all numbering would wait with it. Should somebody lock a
+-- whole table of ours, the step fails after a second and says so, instead of standing still. `known_head`: the highest
+-- position the caller has seen here; null: it has seen none.
+create or replace function outbox.sequence(piece integer default 10000, known_head bigint default null)
 returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-language plpgsql set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '1s'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off
 set jit = off as $$
 declare
@@ -238,7 +240,8 @@ begin
     perform outbox.assert_same_database(last, me[1]::bigint, me[2]::oid, cur);
   end if;
 
-  new_epoch := last.timeline <> me[3]::integer;
+  -- 0: the timeline could not be seen when that step was made.
+  new_epoch := nullif(last.timeline, 0) <> me[3]::integer;
   pos := coalesce(last.pos, 0);
   if new_epoch then
     -- Recovered twice from one backup: the second has a higher timeline, and must not reuse the positions of the first.
@@ -246,6 +249,9 @@ begin
     pos := outbox.start_epoch(last.epoch);
   end if;
   new_epoch := coalesce(new_epoch, false);
+  if pos < known_head then
+    perform outbox.assert_head(last, pos, known_head);
+  end if;
 
   -- Asking the catalogue costs a fifth of a small step; the answer is valid until the head comes near `covered`.
   if pos + 2 * piece >= setting.covered then
@@ -318,7 +324,8 @@ begin
       case when open then lower end, case when open then reached end, case when open then due_at end, pos,
       coalesce(case when more then due_last else due_at end, '-infinity'),
       coalesce(case when more then due_id else 9223372036854775807 end, 0),
-      coalesce(last.epoch, 0), me[3]::integer, me[2]::oid, me[1]::bigint);
+      coalesce(last.epoch, 0), coalesce(me[3]::integer, last.timeline, 0), me[2]::oid,
+      coalesce(me[1]::bigint, last.system_identifier));
   end if;
   -- The last piece of a window: what committed since the window was opened has not been looked at.
   more := more or continued;

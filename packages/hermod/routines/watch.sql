@@ -22,22 +22,11 @@ return case jsonb_array_length(key) when 1 then image ->> (key ->> 0)
 create or replace function outbox.session_headers() returns jsonb
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
-  given text := nullif(current_setting('hermod.headers', true), '');
   actor text := nullif(current_setting('hermod.actor', true), '');
-  found jsonb := '{}';
 begin
-  if given is not null then
-    found := given::jsonb;
-    if jsonb_typeof(found) <> 'object' or exists (select from jsonb_each(found) h
-                                                  where jsonb_typeof(h.value) <> 'string'
-         or h.key !~ '^[A-Za-z0-9_.-]{1,64}$' or octet_length(h.value #>> '{}') > 2048
-           or h.value #>> '{}' ~ '[\r\n]') then
-      raise invalid_text_representation;
-    end if;
-    select coalesce(jsonb_object_agg(lower(h.key), h.value), '{}') into found from jsonb_each(found) h;
-  end if;
-  return nullif(found || case when actor is null then '{}' else jsonb_build_object('actor', actor) end, '{}');
-exception when invalid_text_representation then
+  return nullif(coalesce(outbox.headers_text(nullif(current_setting('hermod.headers', true), ''))::jsonb, '{}')
+    || case when actor is null then '{}' else jsonb_build_object('actor', actor) end, '{}');
+exception when sqlstate 'HM002' then
   raise exception
     using errcode = 'HM002',
       message = 'HMD_EVENT_INVALID: the setting hermod.headers must be a JSON object of names and strings';
@@ -83,11 +72,19 @@ create or replace function outbox.capture() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp set timezone = 'UTC' as $$
 declare
   o     jsonb := tg_argv[0]::jsonb;
-  now   jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
-  was   jsonb := case when tg_op <> 'INSERT' then to_jsonb(old) end;
-  moved boolean := tg_op = 'UPDATE' and outbox.key_text(o -> 'key', was) is distinct from outbox.key_text(o -> 'key',
-        now);
+  now   jsonb;
+  was   jsonb;
+  moved boolean;
 begin
+  begin
+    now := case when tg_op <> 'DELETE' then to_jsonb(new) end;
+    was := case when tg_op <> 'INSERT' then to_jsonb(old) end;
+  exception when untranslatable_character or invalid_text_representation then
+    raise exception using errcode = 'HM005', message = format(
+      'HMD_PAYLOAD_INVALID: a json column of %I.%I holds an escape (U+0000 or half a surrogate pair) nobody can read',
+      tg_table_schema, tg_table_name);
+  end;
+  moved := tg_op = 'UPDATE' and outbox.key_text(o -> 'key', was) is distinct from outbox.key_text(o -> 'key', now);
   if tg_op = 'DELETE' or moved then
     perform outbox.capture_row(o, 'delete', was, outbox.capture_key(o, was));
   end if;

@@ -2,7 +2,7 @@
  * A database whose every statement has a time limit on the client's side. A connection may go mute: packets vanish without a
  * reset. After the limit it is thrown away, and so are connections that answered last before it; the next statement takes a new one.
  */
-import { type Database, isConnectionError, type PoolClient } from './database.ts'
+import { type Database, derived, isConnectionError, type PoolClient } from './database.ts'
 
 /** Counts as a lost connection: nobody knows what the statement did. */
 class MuteConnection extends Error {
@@ -34,10 +34,10 @@ export function statementMs(leaseMs: number): number {
 
 /** Waiting for a free connection counts. */
 export function bounded(db: Database, limitMs: number): Database {
-  return {
+  return derived(db, {
     connect: () => new Bounded(db, limitMs).connect(),
     query: (config) => new Bounded(db, limitMs).ask(config),
-  }
+  })
 }
 
 class Bounded implements PoolClient {

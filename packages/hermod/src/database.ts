@@ -55,14 +55,27 @@ async function run(db: Queryable, config: object): Promise<{ rows: any[] }> {
 
 /** The same database, but statements with values are prepared by name: for few, fixed texts. */
 export function preparing(db: Database): Database {
-  return {
+  return derived(db, {
     connect: () => db.connect(),
     query: (config: { text?: string; values?: unknown }) => {
       const { text, values } = config
       if (text === undefined || values === undefined) return db.query(config)
       return db.query({ ...config, name: nameOf(text) })
     },
-  }
+  })
+}
+
+const sources = new WeakMap<Database, Database>()
+
+/** Notes that both are the same database. */
+export function derived(source: Database, db: Database): Database {
+  sources.set(db, sourceOf(source))
+  return db
+}
+
+/** What the caller gave us, behind all that we put around it. */
+export function sourceOf(db: Database): Database {
+  return sources.get(db) ?? db
 }
 
 const names = new Map<string, string>()

@@ -29,6 +29,12 @@ export interface DeliveredEventFields {
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
 
+/** Whoever wrote them: an object, and nothing in it but strings. */
+function headersOf(text: string): Readonly<Record<string, string>> {
+  const entries = Object.entries(Object(JSON.parse(text))).filter(([, value]) => typeof value === 'string')
+  return Object.freeze(Object.fromEntries(entries) as Record<string, string>)
+}
+
 export class DeliveredEvent<P = unknown> implements OutboxEvent<P> {
   readonly #fields: DeliveredEventFields
   #payload: { readonly value: P } | undefined
@@ -83,8 +89,8 @@ export class DeliveredEvent<P = unknown> implements OutboxEvent<P> {
 
   get headers(): Readonly<Record<string, string>> {
     const { headersText } = this.#fields
-    this.#headers ??= headersText === null ? NO_HEADERS : Object.freeze(JSON.parse(headersText))
-    return this.#headers as Readonly<Record<string, string>>
+    this.#headers ??= headersText === null ? NO_HEADERS : headersOf(headersText)
+    return this.#headers
   }
 
   get payload(): P {

@@ -91,6 +91,10 @@ export const catalogue = {
     says: 'The database was restored or moved: its transaction ids no longer fit the log.',
     fix: 'Run hermod rebase once; it numbers what is not yet in the log and loses nothing.',
   },
+  HMD_HEAD_WENT_BACK: {
+    says: 'The log ends below a position this process has seen: the database went back in time without a new timeline.',
+    fix: 'Find out what was restored. If the database is to stay as it is, run hermod rebase --rolled-back once.',
+  },
   HMD_REBASE_BUSY: {
     says: 'Rebase could not lock the event table because producers hold it.',
     fix: 'End the open transactions listed in details, then run hermod rebase again.',

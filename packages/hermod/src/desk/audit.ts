@@ -1,6 +1,7 @@
 /**
- * audit: every decision of an operator is one transaction that locks its lanes first, looks again
- * under the lock, and leaves exactly one audit row. The same request id does nothing twice.
+ * audit: every decision of an operator locks its lanes first, looks again under the lock, and leaves
+ * exactly one audit row. The same request id does nothing twice. A decision on many rows is carried out
+ * in several short transactions, so that nobody waits for all of them.
  */
 import { randomUUID } from 'node:crypto'
 import { type Database, type PoolClient, type Row, select, transaction } from '../database.ts'
@@ -12,6 +13,9 @@ const LOCK = `select lane::text from outbox.lane where subscription = $1 and lan
 const RECALL = `select action, subscription, count::text, after::text from outbox.audit where request_id = $1`
 const RECORD = `insert into outbox.audit (request_id, actor, action, subscription, event_id, pos, reason, count, before, after)
   values ($1, $2, $3, $4, $5, $6, $7, $8, $9::jsonb, $10::jsonb)`
+const ADD = 'select outbox.add_to_decision($1, $2::bigint[], $3, $4)'
+/** Calls with the same request id go one after the other. */
+const ALONE = `select pg_advisory_xact_lock(1212370249, outbox.hash('decision', $1))`
 const TRAIL = `select id::text, at, request_id, actor, action, subscription, event_id::text, pos::text, reason, count::text,
     before::text, after::text from outbox.audit
   where ($1::text is null or subscription = $1) and ($2::bigint is null or id < $2) order by id desc limit $3`
@@ -67,18 +71,83 @@ export async function decide<R extends object>(
 ): Promise<R & Decided> {
   const requestId = by.requestId ?? randomUUID()
   return transaction(db, async (tx) => {
-    await select(tx, 'set transaction isolation level read committed')
-    // Lock first, then look, in separate statements.
-    await select(tx, LOCK, [subscription, lanes])
-    const [known] = await select(tx, RECALL, [requestId])
+    const known = await begin(tx, subscription, lanes, requestId)
     if (known !== undefined) return recall<R>(known, action, subscription, requestId)
     const made = await work(tx)
-    await select(tx, RECORD, [
-      ...[requestId, by.actor, action, subscription, made.eventId ?? null, made.position ?? null],
-      ...[by.reason ?? null, made.count, json(made.before), json(made.after)],
-    ])
+    await record(tx, { action, subscription, lanes, by }, requestId, made)
     return { ...(made.after as R), requestId, repeated: false }
   })
+}
+
+/** One part of a decision on many rows: what it is about, and how it is carried out under its lanes' locks. */
+export interface Part {
+  readonly lanes: readonly number[]
+  /** `before`: positions the same decision has acted on already. */
+  work(tx: PoolClient, before: ReadonlySet<string>): Promise<Done>
+}
+
+export interface Done {
+  readonly positions: readonly string[]
+  readonly superseded: number
+}
+
+/**
+ * Several transactions and one audit row, which says after each what was done, and that it is open until the last one.
+ * A process that dies leaves it open; the same request id goes on.
+ */
+export async function decideInParts<R extends object>(
+  db: Database,
+  { action, subscription, by }: Omit<Command, 'lanes'>,
+  parts: readonly Part[],
+  about: Readonly<Record<string, unknown>>,
+): Promise<R & Decided> {
+  const requestId = by.requestId ?? randomUUID()
+  for (const [at, { lanes, work }] of parts.entries()) {
+    const ended = at === parts.length - 1
+    const closed = await transaction(db, async (tx) => {
+      const known = await begin(tx, subscription, lanes, requestId)
+      const so = known === undefined ? undefined : recall<R & Told>(known, action, subscription, requestId)
+      if (so !== undefined && so.open === undefined) return so
+      const { positions, superseded } = await work(tx, new Set(so?.positions))
+      if (so !== undefined) await select(tx, ADD, [requestId, positions, superseded, ended])
+      else {
+        const open = ended ? {} : { open: true }
+        const after = { ...about, done: positions.length, superseded, positions, ...open }
+        await record(tx, { action, subscription, lanes, by }, requestId, { count: positions.length, after })
+      }
+      return undefined
+    })
+    if (closed !== undefined) return closed
+  }
+  const [made] = await select(db, RECALL, [requestId])
+  return { ...recall<R>(made as Row, action, subscription, requestId), repeated: false }
+}
+
+/** What the audit row of a decision in parts holds. */
+interface Told {
+  readonly positions: readonly string[]
+  readonly open?: boolean
+}
+
+/** Lock first, then look, in separate statements. The audit row, if this request is known. */
+async function begin(
+  tx: PoolClient,
+  subscription: string,
+  lanes: readonly number[],
+  requestId: string,
+): Promise<Row | undefined> {
+  await select(tx, 'set transaction isolation level read committed')
+  await select(tx, ALONE, [requestId])
+  await select(tx, LOCK, [subscription, lanes])
+  const [known] = await select(tx, RECALL, [requestId])
+  return known
+}
+
+async function record(tx: PoolClient, { action, subscription, by }: Command, requestId: string, made: Made) {
+  await select(tx, RECORD, [
+    ...[requestId, by.actor, action, subscription, made.eventId ?? null, made.position ?? null],
+    ...[by.reason ?? null, made.count, json(made.before), json(made.after)],
+  ])
 }
 
 function recall<R>(known: Row, action: string, subscription: string, requestId: string) {

@@ -8,7 +8,7 @@ const IDENTITY = `
   select i.system_identifier::text as now, st.system_identifier::text as then, st.id::text,
          (i.system_identifier <> st.system_identifier or i.database <> st.database
            or pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(st.snapshot))::text as moved,
-         (i.timeline <> st.timeline)::text as new_timeline, current_user::text as me
+         (i.timeline <> nullif(st.timeline, 0))::text as new_timeline, i.timeline::text as timeline, current_user::text as me
     from outbox.identity() i left join (select * from outbox.step order by id desc limit 1) st on true`
 
 const SEQUENCE = `
@@ -65,18 +65,36 @@ async function identity(db: Database): Promise<Finding> {
   if (row.moved === 'true') {
     return bad('this database was restored or moved: nothing is numbered', 'Run hermod rebase.')
   }
-  if (row.now === null) {
-    const says = 'pg_control_system() is refused: a restore is noticed by transaction ids only'
-    return warn(says, `Run: grant execute on function pg_control_system() to ${row.me}`)
-  }
   if (row.new_timeline === 'true') {
     const says = 'a new timeline: the next step starts a new epoch; a delivered tail may be lost'
     return warn(says, 'Compare the newest documents outside with the database (hermod verify).')
   }
+  if (row.now === null || row.timeline === null) return refusedLooks(row)
   return well(row.id === null ? 'no step yet' : 'the cluster the log was written in')
 }
 
-/** The server read its clock about half a round trip ago. */
+const CONTROL = 'pg_control_system()'
+const WAL = ['pg_current_wal_lsn()', 'pg_walfile_name(pg_lsn)']
+
+/** Numbering goes on without them; what is noticed less is said here. */
+function refusedLooks({ now, timeline, me }: Row): Finding {
+  const refused: string[] = []
+  const says: string[] = []
+  if (now === null) {
+    refused.push(CONTROL)
+    says.push(`${CONTROL} is refused: a restore is noticed by transaction ids only`)
+  }
+  if (timeline === null) {
+    refused.push(...WAL)
+    says.push(`${WAL.join(' or ')} is refused: a failover that lost a tail is not noticed`)
+  }
+  const grant = `grant execute on function ${refused.join(', ')} to ${me}`
+  const after =
+    timeline === null ? ' Where that is impossible, run hermod rebase --rolled-back after every failover.' : ''
+  return warn(says.join('; '), `Run: ${grant}.${after}`)
+}
+
+/** Half of the round trip is the best guess of when the server looked. */
 async function clock(db: Database): Promise<Finding> {
   const beforeMs = Date.now()
   const row = await one(

@@ -45,12 +45,16 @@ async function examine({ name, look }: Examination, db: Database, options: Docto
 }
 
 function unseen(error: unknown): Finding {
+  const message = error instanceof Error ? error.message : String(error)
   const refused = (error as { code?: unknown }).code === '42501'
-  return {
-    level: 'warn',
-    says: `could not be checked: ${error instanceof Error ? error.message : String(error)}`,
-    fix: refused ? 'Run doctor as the owner or with the admin role.' : undefined,
-  }
+  return { level: 'warn', says: `could not be checked: ${message}`, fix: refused ? adviceFor(message) : undefined }
+}
+
+/** Hosted services refuse functions of the server, whoever asks. */
+function adviceFor(message: string): string {
+  const [name] = /\bpg_\w+/.exec(message) ?? []
+  if (name === undefined) return 'Run doctor as the owner or with the admin role.'
+  return `Have execute granted on ${name} if your service allows it; only this check needs it.`
 }
 
 async function postgres(db: Database): Promise<Finding> {

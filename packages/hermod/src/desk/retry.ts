@@ -5,14 +5,33 @@
  */
 import { type Database, type PoolClient, type Row, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
-import { checkDecision, type Decided, type Decision, decide, type Made, subscriptionNamed } from './audit.ts'
-import { type DeliveryFilter, deliveryAt, type OpenState, refuseState, type Targets, targets } from './dead.ts'
+import {
+  checkDecision,
+  type Decided,
+  type Decision,
+  type Done,
+  decide,
+  decideInParts,
+  type Made,
+  type Part,
+  subscriptionNamed,
+} from './audit.ts'
+import {
+  type DeliveryFilter,
+  deliveryAt,
+  type OpenState,
+  refuseState,
+  type Target,
+  type Targets,
+  targets,
+} from './dead.ts'
 
 const DECIDE = `select array_to_json(done)::text as done, array_to_json(superseded)::text as superseded
   from outbox.decide($1, $2, $3::smallint[], $4::bigint[], $5::text[], $6, $7)`
 
-/** One transaction locks the lanes; with this many rows deliveries wait only for a moment. */
 export const bulkMax = 10_000
+/** Rows in one transaction: while it holds the lanes, their owners cannot settle. */
+const partRows = 500
 const bulkDefault = 1_000
 
 /** A position, or everything that matches. */
@@ -84,9 +103,37 @@ export async function actOn(db: Database, subscription: string, act: Act): Promi
     const nothing = { done: 0, superseded: 0, matching: found.matching, dryRun: true }
     return { ...nothing, requestId: act.by.requestId ?? '', repeated: false }
   }
-  const lanes = [...new Set(found.rows.map(({ lane }) => lane))]
-  const command = { action: act.action, subscription, lanes, by: act.by }
-  return decide<Counts>(db, command, (tx) => carryOut(tx, subscription, act, found, single))
+  if (single) {
+    const command = { action: act.action, subscription, lanes: lanesOf(found.rows), by: act.by }
+    return decide<Counts>(db, command, (tx) => carryOutOne(tx, subscription, act, found))
+  }
+  const about = { matching: found.matching, dryRun: false }
+  const { action, by } = act
+  return decideInParts<Counts>(db, { action, subscription, by }, partsOf(subscription, act, found.rows), about)
+}
+
+function lanesOf(rows: readonly Target[]): number[] {
+  return [...new Set(rows.map(({ lane }) => lane))]
+}
+
+/**
+ * Lane by lane: what was retried in one is settled while the next one is locked. A decision on nothing is recorded too.
+ */
+function partsOf(subscription: string, act: Act, found: readonly Target[]): Part[] {
+  const rows = [...found].sort((a, b) => a.lane - b.lane)
+  const parts: Part[] = []
+  for (let from = 0; from === 0 || from < rows.length; from += partRows) {
+    const mine = rows.slice(from, from + partRows)
+    const work: Part['work'] = (tx, before) =>
+      carryOut(
+        tx,
+        subscription,
+        act,
+        mine.filter(({ position }) => !before.has(position)),
+      )
+    parts.push({ lanes: lanesOf(mine), work })
+  }
+  return parts
 }
 
 /** A repeated request may find its row gone: the audit row answers, so nothing is refused here. */
@@ -110,26 +157,21 @@ async function many(db: Database, subscription: string, act: Act): Promise<Targe
   return targets(db, subscription, filter, act.allowed, dryRun ? 0 : limit)
 }
 
-async function carryOut(
-  tx: PoolClient,
-  subscription: string,
-  act: Act,
-  { rows, matching }: Targets,
-  single: boolean,
-): Promise<Made> {
-  const only = single ? await checkOne(tx, subscription, act) : undefined
-  const [row] = await select(tx, DECIDE, [
-    ...[subscription, act.action, rows.map(({ lane }) => lane)],
-    ...[rows.map(({ position }) => position), act.allowed, act.force, act.by.reason ?? null],
-  ])
+async function carryOut(tx: PoolClient, subscription: string, act: Act, rows: readonly Target[]): Promise<Done> {
+  const lanes = rows.map(({ lane }) => lane)
+  const positions = rows.map(({ position }) => position)
+  const what = [subscription, act.action, lanes, positions, act.allowed, act.force, act.by.reason ?? null]
+  const [row] = await select(tx, DECIDE, what)
   const { done, superseded } = positionsOf(row)
-  if (single && superseded.length > 0) throw supersededError(subscription, superseded[0] as string)
-  const counts = { done: done.length, superseded: superseded.length, matching, dryRun: false }
-  return {
-    count: done.length,
-    after: { ...counts, positions: done },
-    ...(only && { before: { state: only.state }, eventId: only.eventId, position: only.position }),
-  }
+  return { positions: done, superseded: superseded.length }
+}
+
+async function carryOutOne(tx: PoolClient, subscription: string, act: Act, { rows, matching }: Targets): Promise<Made> {
+  const { state, eventId, position } = await checkOne(tx, subscription, act)
+  const { positions, superseded } = await carryOut(tx, subscription, act, rows)
+  if (superseded > 0) throw supersededError(subscription, position)
+  const counts = { done: positions.length, superseded, matching, dryRun: false }
+  return { count: positions.length, after: { ...counts, positions }, before: { state }, eventId, position }
 }
 
 /** Under the lock: what the row is now. */

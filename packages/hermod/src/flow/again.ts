@@ -4,9 +4,10 @@
  */
 import { type Database, select } from '../database.ts'
 import type { Leased } from './lease.ts'
+import { scanRows } from './read.ts'
 import { items, type Window } from './replay.ts'
 
-const EVENTS = `select positions::text, ids::text, hashes::text from outbox.again_events($1, $2::smallint, $3)`
+const EVENTS = `select positions::text, ids::text, hashes::text from outbox.again_events($1, $2::smallint, $3, $4)`
 const DONE = `select outbox.again_done($1, $2, $3::smallint, $4::bigint)`
 
 export type AgainEvents = Pick<Window, 'positions' | 'ids' | 'hashes'>
@@ -18,7 +19,7 @@ export async function againEvents(
   lane: number,
   rowsMax: number,
 ): Promise<AgainEvents> {
-  const [row] = await select(db, EVENTS, [subscription, lane, rowsMax])
+  const [row] = await select(db, EVENTS, [subscription, lane, rowsMax, 2 * scanRows])
   return { positions: items(row?.positions), ids: items(row?.ids), hashes: items(row?.hashes) }
 }
 

@@ -2,7 +2,7 @@
  * sequence: one step, which gives positions to what committed. Any number of workers may call it; one wins,
  * the others return at once.
  */
-import { type Database, select } from '../database.ts'
+import { type Database, select, sourceOf } from '../database.ts'
 
 /** Large enough that the fixed cost of a step does not matter. */
 export const pieceRows = 10_000
@@ -10,7 +10,7 @@ export const pieceRows = 10_000
 export const firstPieceRows = 2_000
 
 const SEQUENCE = `select concat_ws(' ', numbered, head, more, new_epoch, array_to_string(lanes, ','),
-  array_to_string(kinds, ',')) as step from outbox.sequence($1)`
+  array_to_string(kinds, ',')) as step from outbox.sequence($1, $2)`
 
 export interface Step {
   readonly numbered: number
@@ -30,10 +30,20 @@ export interface News {
   readonly kinds: readonly number[]
 }
 
+/**
+ * The head this process has seen last. A database that ends below it went back in time, and would give
+ * positions again that the outside has seen: the step is refused before it numbers anything.
+ */
+const heads = new WeakMap<Database, bigint>()
+
 /** Undefined: another session is making a step. */
 export async function sequence(db: Database, rows: number = pieceRows): Promise<Step | undefined> {
-  const [row] = await select(db, SEQUENCE, [rows])
-  return row === undefined ? undefined : stepOf(row.step as string)
+  const source = sourceOf(db)
+  const [row] = await select(db, SEQUENCE, [rows, heads.get(source) ?? null])
+  if (row === undefined) return undefined
+  const step = stepOf(row.step as string)
+  heads.set(source, step.head)
+  return step
 }
 
 /** The text is: numbered head more new_epoch [lanes kinds]. */

@@ -4,8 +4,8 @@
  */
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
+import { sequence } from '../flow/sequence.ts'
 
-const SEQUENCE = 'select head::text, more::text from outbox.sequence()'
 const PAUSE_MS = 10
 
 /** Lanes that still have log rows between their cursor and the position, and why they may not move. */
@@ -31,8 +31,8 @@ interface Stopping {
 export async function numberedHead(db: Database, run: Stopping): Promise<bigint> {
   for (;;) {
     // No row: another session is numbering, and what it numbers is not in the log yet.
-    const [step] = await select(db, SEQUENCE)
-    if (step?.more === 'false') return BigInt(step.head ?? 0)
+    const step = await sequence(db)
+    if (step?.more === false) return step.head
     if (step === undefined) await run.pause(PAUSE_MS)
     else run.look()
   }

@@ -91,7 +91,7 @@ it('says what is open to PUBLIC', async () => {
   const open = 'grant execute on function outbox.sequence to public'
   await broken(open, 'select outbox.apply_grants()')
   const check = await found('privileges')
-  expect(check?.says).toContain('outbox.sequence(integer)')
+  expect(check?.says).toContain('outbox.sequence(integer,')
   expect(check?.fix).toContain('outbox.apply_grants()')
 })
 

@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { type Asks, holds } from '../../../../test/support/invariants.ts'
 import { withDatabase } from '../../../../test/support/template.ts'
+import { rebase } from '../../src/desk/rebase.ts'
 import { copyCluster, type Postgres, startPostgres } from '../../src/embedded/index.ts'
 import { createOutbox, migrate } from '../../src/index.ts'
 import { memorySink } from '../../src/testing/index.ts'
@@ -131,5 +132,31 @@ describe('position-after-failover', { timeout: 60_000 }, () => {
     const [low] = await b.query('select min(fence)::text as fence from outbox.lane')
     expect(BigInt(low?.fence as string)).toBeGreaterThan(BigInt(fences?.fence as string))
     await holds(b, 'I1', 'I3', 'I5', 'I8')
+  })
+})
+
+describe('head-went-back', { timeout: 60_000 }, () => {
+  it('a physical copy of yesterday in the place of today is refused by who has seen today', async () => {
+    const a = await primary()
+    await emitAll(a, ['a', 'b'])
+    await a.query(STEP)
+    await a.postgres.stop()
+    const yesterday = await copyCluster(a.postgres)
+    await yesterday.stop()
+    await a.postgres.start()
+    const { outbox, sink } = subscribed(a)
+    await emitAll(a, ['c'])
+    await outbox.runOnce()
+    expect(new Set(sink.accepted.map(({ position }) => position))).toEqual(new Set([1n, 2n, 3n]))
+    await a.postgres.stop()
+    const restored = await copyCluster(yesterday, { port: a.postgres.port })
+    open.push(() => restored.destroy())
+    open.push(() => yesterday.destroy())
+    await emitAll(a, ['d'])
+    await expect(outbox.runOnce(), 'a position given twice').rejects.toMatchObject({ code: 'HMD_HEAD_WENT_BACK' })
+    expect(await a.query('select max(pos)::int as head from outbox.step')).toEqual([{ head: 2 }])
+    await rebase(a.pool, { rolledBack: true })
+    await outbox.runOnce()
+    expect(sink.accepted.at(-1)).toMatchObject({ aggregateId: 'd', position: epoch + 1n })
   })
 })

@@ -1,0 +1,71 @@
+// Sabotages of what protects the engine from its surroundings: privileges, settings, encodings, a past that went away.
+
+import { nulThroughSql, oddJson } from '../../../packages/hermod/test/interleavings/cases/odd-json.ts'
+import { nothingPrivileged } from '../../../packages/hermod/test/interleavings/cases/privileged.ts'
+import { headWentBack } from '../../../packages/hermod/test/interleavings/cases/went-back.ts'
+import type { Sabotage } from '../sabotage.ts'
+
+export const sabotages: readonly Sabotage[] = [
+  {
+    name: 'timeline-needed',
+    says: 'a step fails where the position in the write-ahead log may not be looked at',
+    patches: [
+      {
+        file: 'routines/identity.sql',
+        find: '::bit(32)::integer; exception when insufficient_privilege',
+        replace: '::bit(32)::integer; exception when division_by_zero',
+      },
+    ],
+    caughtBy: nothingPrivileged,
+    red: /permission denied for function pg_(walfile_name|current_wal_lsn)/,
+  },
+  {
+    name: 'unseen-timeline-counts',
+    says: 'a timeline that could not be seen is compared with one that can',
+    patches: [
+      {
+        file: 'routines/sequence.sql',
+        find: 'coalesce(me[3]::integer, last.timeline, 0), me[2]::oid,',
+        replace: 'me[3]::integer, me[2]::oid,',
+      },
+    ],
+    caughtBy: nothingPrivileged,
+    red: /null value in column "timeline"/,
+  },
+  {
+    name: 'no-memory-of-the-head',
+    says: 'a step goes on where the log ends, whatever was seen before',
+    patches: [{ file: 'routines/sequence.sql', find: 'if pos < known_head then', replace: 'if false then' }],
+    caughtBy: headWentBack,
+    red: /a position that was used before/,
+  },
+  {
+    name: 'no-look-at-escapes',
+    says: 'a payload with an escape is taken as it is',
+    patches: [{ file: 'routines/emit.sql', find: String.raw`strpos(payload, E'\\u') = 0`, replace: 'true' }],
+    caughtBy: nulThroughSql,
+    red: /u0000.*through outbox\.emit/,
+  },
+  {
+    name: 'headers-as-given',
+    says: 'headers that come through SQL are not looked at',
+    patches: [
+      { file: 'routines/emit.sql', find: 'array[outbox.headers_text(headers::text)]', replace: 'array[headers::text]' },
+    ],
+    caughtBy: nulThroughSql,
+    red: /\{"a":1\}/,
+  },
+  {
+    name: 'headers-believed',
+    says: 'whatever stands in the column of headers is given to sinks',
+    patches: [
+      {
+        file: 'src/delivered-event.ts',
+        find: 'headersText === null ? NO_HEADERS : headersOf(headersText)',
+        replace: 'headersText === null ? NO_HEADERS : JSON.parse(headersText)',
+      },
+    ],
+    caughtBy: oddJson,
+    red: /given to a sink/,
+  },
+]
