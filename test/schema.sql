@@ -213,6 +213,10 @@ create table outbox.lane (
   fence bigint not null default 0,
   lease_until timestamp with time zone not null default '-infinity'::timestamp with time zone,
   parked jsonb,
+  again_at timestamp with time zone,
+  again_from bigint,
+  again_since bigint,
+  again_hashes integer[] not null default '{}'::integer[],
   constraint lane_pkey PRIMARY KEY (subscription, lane),
   constraint lane_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE,
   constraint lane_parked_check CHECK (((length((parked ->> 'handle'::text)) >= 1) AND (length((parked ->> 'handle'::text)) <= 2000)))
@@ -435,10 +439,19 @@ UNION ALL
           WHERE e.id = d.event_id));
 
 function outbox.add_ahead(of_parent text, days numeric) → text
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- c2d09e1849d7eea15b27dadea76d51a9
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 1526c23e5c752caa600b5a886139c2e4
 
 function outbox.add_partition(parent text, from_value bigint, to_value bigint) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a314914dfddc7f1e45366ef06c6a9fd4
+
+function outbox.add_to_decision(request text, more bigint[], left_out bigint, ended boolean) → void
+  sql volatile security definer set search_path=pg_catalog, pg_temp -- 2e1620f1a076da3fbbfa85ed45f180d6
+
+function outbox.again_done(sub text, who text, of_lane smallint, of_fence bigint) → void
+  sql volatile set search_path=pg_catalog, pg_temp -- 6195270a4f3daf4362efde60149836f5
+
+function outbox.again_events(sub text, of_lane smallint, rows_max integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 88096745aa612da59fef222ec32be0c4
 
 function outbox.apply_grants() → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f156bbb8ea9311c508d6268141ec80b0
@@ -449,8 +462,14 @@ function outbox.ask_journey(of_id bigint, want text) → outbox.journey
 function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → void
   plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- b406676e1a3485ac3d51f86a37fba96c
 
+function outbox.assert_head(last outbox.step, head bigint, known_head bigint) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 6b3c9b084f665b08606cea9ccb898a5c
+
 function outbox.assert_log_fits(accept_missing boolean, OUT orphans bigint) → bigint
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 947af0a1c4a92ddee0203bc2064743ce
+
+function outbox.assert_payload(payload text) → void
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- 785c957827ae869cf045a43b5bc3cb77
 
 function outbox.assert_same_database(last outbox.step, system_identifier bigint, database oid, cur pg_snapshot) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 732b8a0cf0b0c2f2df51cab5575ac9e2
@@ -474,7 +493,7 @@ function outbox.blocked_of(sub text, scan_max integer, OUT blocked bigint, OUT w
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7312cd480f0be9880cbfcc2a3f8daffe
 
 function outbox.capture() → trigger
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- cc35b4c52c84544841b74dc2df9f1efe
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- f85d9fcd95b74ac68ffe06e3e1064900
 
 function outbox.capture_body(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 2930fbefa10813f93003228a4d1fbac3
@@ -488,8 +507,8 @@ function outbox.capture_row(o jsonb, event text, image jsonb, body jsonb) → vo
 function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
-function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 80e86f08e556c6fba7ccba4bc360aa3a
+function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 74d932382abbce75d54daaa780a70d28
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -507,25 +526,25 @@ function outbox.dead_group(d outbox.delivery) → text
   sql immutable parallel safe -- 4ee1fd1bbb80f035c99e653e84f4e8c5
 
 function outbox.decide(sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text, OUT done bigint[], OUT superseded bigint[]) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f15b2d09abb6c4a3ed31f776c3f19a13
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- 23b0167dddaf0252fa775b960f91d594
 
-function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f6c2c104ad67747aa245ce422a8b7e5a
+function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text, now timestamp with time zone) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 102c573b19a44a1ef757433e4ebe6b31
 
 function outbox.drop_leaf(of_parent text, of_name text) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 452b1e9a7ed18b492fc29252568ffa9d
 
 function outbox.emit(type text, aggregate_type text, aggregate_id text, payload json, headers json, not_before timestamp with time zone, key text, version integer) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 876a89ada962d9e2ec8cd79706cd119e
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 176e0e74a34c8db4b955513963f3d069
 
 function outbox.emit_keyed(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1f73d45c47fe7cc852dee00a0c48a5ce
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- ca9b8ac0ce13b27b0d2200c80a12ae6d
 
 function outbox.emit_many(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 8b7f9e5706f282b1cf469ef7750ac616
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0e888c724a27bd61f0f4b7cea9d638eb
 
 function outbox.emit_one(type text, aggregate_type text, aggregate_id text, payload text, version smallint, headers text, not_before timestamp with time zone) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 776be31cec278bd63f891fe92e7aba08
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 5d466d951b3f1f362d63058b8c9cab52
 
 function outbox.empty_leaf(of_parent text, of_name text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- fc9712b9c304944ebbc66ae0c377f7f9
@@ -540,7 +559,7 @@ function outbox.enlist_again(sub text, rev integer, who text, of_journey bigint,
   plpgsql volatile set search_path=pg_catalog, pg_temp -- fb764af5147ee9c03fc58428e8a07aa4
 
 function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) → void
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- aa5341882684c7f25dbba6aab4763010
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=100ms -- ca8de4de77a244c51dcce278c2b82683
 
 function outbox.event_at(at_pos bigint, lane_count smallint) → bigint
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- d30492cf43cc9d2a06d7b5afe31c1807
@@ -561,7 +580,7 @@ function outbox.follower(d outbox.delivery, up_to bigint, OUT pos bigint, OUT ev
   sql stable -- 3e8c9e60c2df2073cb4f5db35765fd00
 
 function outbox.followers(d outbox.delivery, up_to bigint, rows_max integer) → TABLE(pos bigint, event_id bigint)
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d970fccddc662a69ea2ece0b1a86814a
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 1041a56a258127c5299c8dc3d051dc48
 
 function outbox.forget_cursors() → trigger
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a570d17c5b4e6b48dbd5470960efeb9c
@@ -576,7 +595,13 @@ function outbox.hash(aggregate_type text, aggregate_id text) → integer
   sql immutable parallel safe -- a154c96d4714a1569d90d155932b6c43
 
 function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp with time zone, aggregate_id text, version smallint, mark text, names text, key text, headers json) → text
-  sql stable parallel safe -- eecdfb8803f02fa3cd38df2df76468b2
+  sql stable parallel safe -- 9429fc50bcbbd1cef90137ebf2847f6a
+
+function outbox.headers_text(headers text) → text
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- a384688eebd6a6126394e3072931e601
+
+function outbox.heard(sub text, at_pos bigint, of_type text, of_aggregate_type text) → boolean
+  sql stable -- 5a74d61d90010e1bd3bba2f30e45d041
 
 function outbox.heartbeat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], is_draining boolean, alive_ms integer) → TABLE(name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean, replay jsonb)
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 50672104283123b435bc1fef7df875c4
@@ -594,13 +619,19 @@ function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms i
   plpgsql volatile set search_path=pg_catalog, pg_temp -- e55929b8215d85f8eb508a6f7a7c4cf2
 
 function outbox.holders() → text
-  sql stable -- 7a28695cec9b639d0c92b8b387438233
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 1ca7ad9afe1d85ba7b0067c4fc374703
 
 function outbox.identity(OUT system_identifier bigint, OUT database oid, OUT timeline integer) → record
-  plpgsql stable set search_path=pg_catalog, pg_temp -- 24a139e3841bddde049c625cbaf577e9
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 00cd72ea06eaf871215f1597d7b8d402
 
 function outbox.interrupt(s outbox.subscription, d outbox.delivery) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- cc7b2ccd7a2fbc744192ad26850fad7f
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 7272adda9a1f171af1ba840342937327
+
+function outbox.is_deep(payload text) → boolean
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- a0c18ef0597d241feff02074d8ff215d
+
+function outbox.is_plain(payload text, headers text) → boolean
+  sql immutable parallel safe -- d428427c5155cb52c6bc2b3abcd3bc08
 
 function outbox.keep_journey(of_id bigint, who text, lease_ms integer, of_phase text, more jsonb) → text
   sql volatile -- 69163b7e4cc7c0c84b8a285a1265ab61
@@ -631,6 +662,9 @@ function outbox.last_id() → bigint
 
 function outbox.last_value(parent text) → bigint
   sql volatile -- 0c6c001e246df607dcf78b81de36db3d
+
+function outbox.later_events(lanes smallint[], hashes integer[], positions bigint[]) → TABLE(hash integer, pos bigint, event_id bigint)
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9a932441e075aacb33ac04f7b67cf8be
 
 function outbox.leaf_range(of_parent text, of_name text, OUT from_value bigint, OUT to_value bigint) → record
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 7a01a9450c17145ace547d91b4900dc7
@@ -681,7 +715,7 @@ function outbox.log_since() → timestamp with time zone
   sql stable -- b9d81ca653270a7fd81282517841a7bb
 
 function outbox.long_held(rels oid[]) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- afbe8678fc268c56fcc7c5d925aadbe8
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- c46482b475c395034171425d9937bb39
 
 function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) → text
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c9d6f0b82dc441e33ffe382b9a18e052
@@ -690,13 +724,10 @@ function outbox.matches(patterns text[], type text) → boolean
   sql immutable parallel safe -- 29272b3959e556975cf59e2aed424fb8
 
 function outbox.may_execute(role text, name text, volatility "char", definer boolean) → boolean
-  sql immutable parallel safe -- c470d4a5f2cd1636a06abf47e5e16e47
+  sql immutable parallel safe -- a6532c0d71a1f503bfbe680c859a04c2
 
 function outbox.near_ids() → integer
   sql immutable parallel safe -- bd0d42f20a8f2c45b43536f18c6d2723
-
-function outbox.newer_delivered(s outbox.subscription, d outbox.delivery) → bigint
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f2d41d7d1ae5d28527a461766ae9134b
 
 function outbox.newest(sub text, lanes smallint[], after bigint, up_to bigint, hashes integer[]) → TABLE(hash integer, pos bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c59e059c7024cb9f66ffb3818d80bf1d
@@ -707,6 +738,9 @@ function outbox.not_in_log(last outbox.step, fenced bigint) → TABLE(id bigint,
 function outbox.not_superseded(sub text, positions bigint[], ids bigint[], hashes integer[], later bigint[], up_to bigint) → bigint[]
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=on set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d7bf4868b34c75fc8c030bfcf55fb15b
 
+function outbox.note_again(sub text, lanes smallint[], call_ms integer) → void
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- fa547a0cee21a83d026b0754ad5180a3
+
 function outbox.note_audited(step_id bigint) → void
   sql volatile -- ae5e82f24866ec00157110147888b265
 
@@ -716,8 +750,8 @@ function outbox.number_due(after_at timestamp with time zone, after_id bigint, n
 function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f42eeb02363a5fb66776bbd5efaa08d8
 
-function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, take smallint[], count_max integer, bytes_max bigint, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer, OUT taken outbox.packed[]) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 4ed470c799bfe104dffd19b0dfa846f1
+function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer) → record
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 55d8cc885d656c29af1b5ca26d494e65
 
 function outbox.number_next(lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f2a60e70cc446aecc5323048c30fd108
@@ -759,16 +793,13 @@ function outbox.read_due(s outbox.subscription, lanes smallint[], count_max inte
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- fc1c37ef505cdeb00e58edea96b05286
 
 function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  sql stable -- fd821ba7b4404217490f3dbd77df43e0
+  sql stable -- 98641a0ed1617f925a1d931d214ded79
 
 function outbox.read_single(s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 73d2aca8d08334d1c8ad784f592a838f
 
-function outbox.reads_all(sub text, rev integer, lanes smallint[], known bigint) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- 9a51602c61b7be373674d1f40d0dfcf4
-
 function outbox.rebase(request text, who text, why text, wait_ms integer, accept_missing boolean) → jsonb
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 166b47aebe74127688afd380d8c1a4dd
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 3278bf89450efd45769aa62db17ea3ed
 
 function outbox.record_attempt(sub text, of_lane smallint, from_pos bigint, to_pos bigint, number bigint, call json, delivered integer, superseded integer, failed integer, rows json, dry_run boolean) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- cffc5ff32abdc64d85078251be202227
@@ -789,7 +820,7 @@ function outbox.release_held(before outbox.subscription, after outbox.subscripti
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 44bf755d2a046e8a061d85ce0c86c29c
 
 function outbox.remember_identity() → text
-  sql volatile -- 1d78511577397f879b864ff9799e59a7
+  sql volatile -- 5a24e1225862110904edb009da09b40f
 
 function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer) → SETOF smallint
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 442220fbbfd96f1454054cdc6abb4014
@@ -810,7 +841,7 @@ function outbox.retention_report(days numeric) → TABLE(subscription text, firs
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 912c44feba7a51c9551da8c141dc88a6
 
 function outbox.rolled_back(request text, who text, why text) → jsonb
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- fffe6e161a9979a2dab15df6e5416dd8
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 843f0592010afed3db206ddc9b6c94f5
 
 function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) → SETOF outbox.log
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 938937f60093b5b1c63ca6e2334b5e6f
@@ -818,14 +849,17 @@ function outbox.scan(single boolean, from_lane smallint, after bigint, up_to big
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
-function outbox.sequence(piece integer, take smallint[], known bigint, count_max integer, bytes_max bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], taken outbox.packed[])
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 78f95060303c279c6431e4574c7473cd
+function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
+  sql volatile set search_path=pg_catalog, pg_temp -- 7d0f732b20e84f45dae1609c0c5a6a85
+
+function outbox.sequence(piece integer, known_head bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- e404f3631e025eeedb532abdcf964597
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
 
 function outbox.session_headers() → jsonb
-  plpgsql stable set search_path=pg_catalog, pg_temp -- 04f8c0b6f33892c428ba21e7fda6e4c9
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 83d4b50c42e5f6dc4632d44416993ca8
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 8a4740a8399570b910ee9f1b37cae3f8
@@ -852,7 +886,7 @@ function outbox.sieve(sub text, lanes smallint[], positions bigint[], ids bigint
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e5c93dd47b46b4fa340758b2be6abd47
 
 function outbox.start_epoch(epoch integer) → bigint
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f6cbf3631d1f5eee2d0ed0ef3e10f173
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 140684f033f91cd2d581c2e8b34d04c1
 
 function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint, of_hash integer, of_event bigint, of_type text, of_aggregate_type text, of_aggregate_id text, emitted_at timestamp with time zone) → TABLE(subscription text, lane smallint, state text, attempts integer, next_attempt_at timestamp with time zone, first_failed_at timestamp with time zone, updated_at timestamp with time zone, code text, blocked_by_pos bigint)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set enable_hashjoin=off set enable_mergejoin=off set jit=off set max_parallel_workers_per_gather=0 -- 824607ad9dd1e54a167144f1cf1e480b
@@ -863,14 +897,14 @@ function outbox.strays(OUT rows integer, OUT top bigint) → record
 function outbox.subscribe(sub text, rev integer, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 8b3f508a63180dc6fe3a0a222881f122
 
+function outbox.superseded(s outbox.subscription, lanes smallint[], positions bigint[]) → bigint[]
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f54a7f450d716951560d28229ff2e614
+
 function outbox.table_grants(role text, relation text) → text
   sql immutable parallel safe -- db2b9afbfa153bc1537afea1d226e8e6
 
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 8d461cf378159e9914e8b7d1721bfaf9
-
-function outbox.turn(piece integer, who text, batch json, sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[], known bigint) → TABLE(part text, lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- ff71f043795b0607cdc434fe56e7a3a2
 
 function outbox.unkeep(of_id bigint) → void
   sql volatile -- 291207efe2fe5b66ad7bed55c866a0e4
@@ -882,7 +916,7 @@ function outbox.unprobe(sub text, who text) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 4b3852e3f10f3fd30129fb4d1e4be851
 
 function outbox.unwatch(target text) → boolean
-  plpgsql volatile set lock_timeout=10s -- 502cab93c90379fe17065cb3758baaa5
+  plpgsql volatile set lock_timeout=10s -- 6c5ae8d3052095aaa7ba2bf598c3baa3
 
 function outbox.upkeep_turn(of_piece text, every_ms integer) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 95cc189b76bdeac49cea8ae8161b2838
@@ -894,7 +928,7 @@ function outbox.walk_to_newest(d outbox.delivery, up_to bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f22b5d66d9d16d67f62d681f1e9d0ccc
 
 function outbox.watch(target text, given jsonb, written text[]) → boolean
-  plpgsql volatile set lock_timeout=10s -- c451ad5fac449dad676b691d2f1531be
+  plpgsql volatile set lock_timeout=10s -- 707bde58d45a143470d21626311a47a2
 
 function outbox.watch_options(target regclass, given jsonb) → jsonb
   plpgsql volatile -- 2f0111c108be44e27ce4209895822b96

@@ -2,7 +2,7 @@
  * hold: the breaker of a subscription, kept in its row so that all workers and whoever looks agree.
  * While held nothing is sent; when the pause is over one worker at a time may probe.
  */
-import { type Database, select } from '../database.ts'
+import { type Database, select, sendText } from '../database.ts'
 
 const HOLD = `select outbox.hold($1, $2, $3, $4, $5, $6)::text as probe_at`
 const PROBE = `select outbox.probe($1, $2, $3)::text as won`
@@ -25,7 +25,9 @@ export async function hold(
   { cause, says, afterMs }: Trouble,
   prober: string | null,
 ): Promise<void> {
-  await select(db, HOLD, [subscription, cause, says, afterMs, probeCapMs, prober])
+  await sendText((fit = (text) => text) =>
+    select(db, HOLD, [subscription, cause, fit(says), afterMs, probeCapMs, prober]),
+  )
 }
 
 export async function probe(db: Database, subscription: string, owner: string, callMs: number): Promise<boolean> {
