@@ -440,7 +440,7 @@ UNION ALL
           WHERE e.id = d.event_id));
 
 function outbox.add_ahead(of_parent text, days numeric) → text
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 793e4e14d811e2b3af7da37feef79ccd
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 1af51d23b3d8fc53946d49833347f480
 
 function outbox.add_partition(parent text, from_value bigint, to_value bigint) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a314914dfddc7f1e45366ef06c6a9fd4
@@ -605,7 +605,7 @@ function outbox.hash(aggregate_type text, aggregate_id text) → integer
   sql immutable parallel safe -- a154c96d4714a1569d90d155932b6c43
 
 function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp with time zone, aggregate_id text, version smallint, mark text, names text, key text, headers json) → text
-  sql stable parallel safe -- eecdfb8803f02fa3cd38df2df76468b2
+  sql stable parallel safe -- 9429fc50bcbbd1cef90137ebf2847f6a
 
 function outbox.headers_text(headers text) → text
   plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- a384688eebd6a6126394e3072931e601
@@ -815,7 +815,7 @@ function outbox.read_due(s outbox.subscription, lanes smallint[], count_max inte
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f6246ec36b9582ea427b4c4629550dd9
 
 function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  sql stable -- fd821ba7b4404217490f3dbd77df43e0
+  sql stable -- 98641a0ed1617f925a1d931d214ded79
 
 function outbox.read_single(s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 73d2aca8d08334d1c8ad784f592a838f
@@ -950,7 +950,7 @@ function outbox.unprobe(sub text, who text) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 4b3852e3f10f3fd30129fb4d1e4be851
 
 function outbox.unwatch(target text) → boolean
-  plpgsql volatile set lock_timeout=10s -- 502cab93c90379fe17065cb3758baaa5
+  plpgsql volatile set lock_timeout=10s -- 6c5ae8d3052095aaa7ba2bf598c3baa3
 
 function outbox.upkeep_turn(of_piece text, every_ms integer) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 95cc189b76bdeac49cea8ae8161b2838
@@ -962,7 +962,7 @@ function outbox.walk_to_newest(d outbox.delivery, up_to bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 71fed5437fe1dfbabe6f1f208824aff9
 
 function outbox.watch(target text, given jsonb, written text[]) → boolean
-  plpgsql volatile set lock_timeout=10s -- 25e6edbd2344ef8f3bae3aa79b322cbc
+  plpgsql volatile set lock_timeout=10s -- db1c1dc719cdff72ee6bad7380d58b06
 
 function outbox.watch_options(target regclass, given jsonb) → jsonb
   plpgsql volatile -- f7c13c7d41a832cafe23a2b56787166a

@@ -100,7 +100,8 @@ begin atomic
      -- The common case is written out: calling head() for each event would cost more than everything else.
      select count(*) as got, max(z.pos) as last, max(z.before + z.bytes) as bytes, max(z.kind) as kind_max, string_agg(
               case when z.version = 1 and z.kind <> 0 and z.key is null and z.headers is null and m.mark is null
-                   then concat_ws(E'\x1f', z.pos, z.event_id, z.kind, date_part('epoch', z.created_at), z.aggregate_id)
+                   then concat_ws(E'\x1f', z.pos, z.event_id, z.kind, (date_part('epoch', z.created_at) * 1000)::bigint,
+                                  z.aggregate_id)
                    else outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
                      case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key,
                      case when m.mark is distinct from 'held' then z.headers end) end, E'\x1e') as heads,

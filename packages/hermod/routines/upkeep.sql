@@ -113,8 +113,8 @@ begin
   end if;
   select coalesce(max(p.to_value), 1) into ends from outbox.partition p where p.parent = of_parent;
   select c.conname as name, c.convalidated as valid, r[1]::bigint as from_value, r[2]::bigint as to_value into wall
-    from pg_constraint c cross join lateral regexp_match(c.conname, '_wall_(\d+)_(\d+)$') r
-   where c.conrelid = to_regclass(format('outbox.%I', spare)) and c.conname like '%\_wall\_%';
+    from pg_constraint c cross join lateral regexp_match(c.conname, '_wall_([0-9]+)_([0-9]+)$') r
+   where c.conrelid = to_regclass(format('outbox.%I', spare)) and c.conname ~ '_wall_[0-9]';
   if of_parent <> 'log' then
     execute format('select max(t.id) from outbox.%I t', spare) into top;
   end if;

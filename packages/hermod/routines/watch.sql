@@ -209,7 +209,7 @@ begin
   end if;
   for t in select g.tgname, g.tgrelid::regclass as relation from pg_trigger g
             where g.tgrelid in (select rel union select p.relid from pg_partition_tree(rel) p) and g.tgparentid = 0
-              and g.tgname like '00\_hermod\_%' loop
+              and starts_with(g.tgname, '00_hermod_') loop
     execute format('drop trigger %I on %s', t.tgname, t.relation);
   end loop;
   delete from outbox.watched w where w.relation = rel;
@@ -232,7 +232,7 @@ begin
   o := outbox.watch_options(rel, given);
   perform pg_advisory_xact_lock(1212370248, rel::oid::int8::bit(32)::int4);
   if exists (select from outbox.watched w where w.relation = rel and w.options = o)
-     and (select count(*) from pg_trigger t where t.tgrelid = rel and t.tgname like '00\_hermod\_%') = 4 then
+     and (select count(*) from pg_trigger t where t.tgrelid = rel and starts_with(t.tgname, '00_hermod_')) = 4 then
     return false;
   end if;
   perform outbox.unwatch(target);

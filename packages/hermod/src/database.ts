@@ -30,6 +30,11 @@ export type Row = Record<string, string | null>
 /** 64-bit numbers, times and JSON stay text: nothing is rounded, nothing parsed twice. */
 const AS_TEXT = { getTypeParser: () => (value: unknown) => value }
 
+/** A time as a column of ISO text, whatever the session's DateStyle is. */
+export function isoTime(time: string, name: string = time.replace(/^.*\./, '')): string {
+  return `to_json(${time}) #>> '{}' as ${name}`
+}
+
 /** Rows as objects of text. */
 export async function select(db: Queryable, text: string, values: readonly Param[] = []): Promise<Row[]> {
   return (await run(db, { text, values, types: AS_TEXT })).rows
@@ -140,4 +145,17 @@ export function isConnectionError(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
   if (typeof code === 'string' && /^(08|57P0|ECONN|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_)/.test(code)) return true
   return /connection terminated|timeout expired|not queryable|client has encountered/i.test(String(message))
+}
+
+/**
+ * Sends texts that came from outside. A database in another encoding than UTF8 may lack a character of them; then they
+ * are sent again with a question mark for whatever is not ASCII, so that no destination can make a statement fail for ever.
+ */
+export async function sendText<T>(send: (fit?: (text: string) => string) => Promise<T>): Promise<T> {
+  try {
+    return await send()
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== '22P05') throw error
+    return send((text) => text.replace(/\P{ASCII}/gu, '?'))
+  }
 }

@@ -85,7 +85,7 @@ export const catalogue = {
   },
   HMD_ISOLATION: {
     says: 'The transaction runs under an isolation level this command cannot use.',
-    fix: 'Run it under READ COMMITTED.',
+    fix: "Run it under READ COMMITTED: alter role … set default_transaction_isolation = 'read committed'.",
   },
   HMD_RESTORED: {
     says: 'The database was restored or moved: its transaction ids no longer fit the log.',

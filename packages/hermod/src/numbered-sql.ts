@@ -67,6 +67,10 @@ export async function assertApplied(
 
 /** The second process waits for the lock, then finds what the first one applied. */
 async function begin(client: PoolClient, schema: string, lock: number): Promise<void> {
+  // The text of a migration means the same whatever the database's settings are.
+  await client.query(`set local standard_conforming_strings = on`)
+  await client.query(`set local check_function_bodies = on`)
+  await client.query(`set local search_path = pg_catalog, pg_temp`)
   await client.query(`set local lock_timeout = '60s'`)
   await client.query(`select pg_advisory_xact_lock(${lock})`)
   await client.query(`set local client_min_messages = warning`)
@@ -81,7 +85,12 @@ async function apply(client: PoolClient, schema: string, { version, name, hash, 
     name,
     hash,
   ])
-  await client.query(sql)
+  await client.query(plainText(sql))
+}
+
+/** Comments hold drawings; a database of another encoding (LATIN1) cannot even read these. */
+export function plainText(sql: string): string {
+  return sql.replace(/\P{ASCII}/gu, '?')
 }
 
 function installed(client: PoolClient | Database, schema: string) {

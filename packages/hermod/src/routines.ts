@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type Database, type PoolClient, select } from './database.ts'
 import { HermodError } from './errors.ts'
+import { plainText } from './numbered-sql.ts'
 import { version } from './version.ts'
 
 /** A function comes after those that its text names at creation; `grants` is last, so that it finds all of them. */
@@ -38,7 +39,7 @@ export function routines(): Routines {
 /** True: they were applied. Newer routines stay: the statements of this library work with them too. */
 export async function applyRoutines(client: PoolClient, { sql, hash, version } = routines()): Promise<boolean> {
   if (isCurrent(await installedRoutines(client), { hash, version })) return false
-  await client.query(sql)
+  await client.query(plainText(sql))
   await select(
     client,
     `insert into outbox.routine (hash, version) values ($1, $2)

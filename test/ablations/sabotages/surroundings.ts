@@ -1,5 +1,10 @@
 // Sabotages of what protects the engine from its surroundings: privileges, settings, encodings, a past that went away.
 
+import {
+  floatDigits,
+  hostileSession,
+  latin1,
+} from '../../../packages/hermod/test/interleavings/cases/hostile-session.ts'
 import { nulThroughSql, oddJson } from '../../../packages/hermod/test/interleavings/cases/odd-json.ts'
 import { nothingPrivileged } from '../../../packages/hermod/test/interleavings/cases/privileged.ts'
 import { headWentBack } from '../../../packages/hermod/test/interleavings/cases/went-back.ts'
@@ -67,5 +72,51 @@ export const sabotages: readonly Sabotage[] = [
     ],
     caughtBy: oddJson,
     red: /given to a sink/,
+  },
+  {
+    name: 'time-as-a-fraction',
+    says: 'the time of an event is sent as the session writes fractions',
+    patches: [
+      {
+        file: 'routines/head.sql',
+        find: "coalesce(((date_part('epoch', created_at) * 1000)::bigint)::text, '')",
+        replace: "coalesce((date_part('epoch', created_at) * 1000)::text, '')",
+      },
+    ],
+    caughtBy: floatDigits,
+    red: /created at/,
+  },
+  {
+    name: 'comments-as-drawn',
+    says: 'migrations are sent with the drawings in their comments',
+    patches: [{ file: 'src/numbered-sql.ts', find: "return sql.replace(/\\P{ASCII}/gu, '?')", replace: 'return sql' }],
+    caughtBy: latin1,
+    red: /has no equivalent in encoding/,
+  },
+  {
+    name: 'errors-as-told',
+    says: "a destination's text that the database cannot hold is sent for ever",
+    patches: [
+      {
+        file: 'src/database.ts',
+        find: "if ((error as { code?: unknown }).code !== '22P05') throw error",
+        replace: 'throw error',
+      },
+    ],
+    caughtBy: latin1,
+    red: /its dead letter/,
+  },
+  {
+    name: 'times-in-any-style',
+    says: 'times are read as the session writes them',
+    patches: [
+      {
+        file: 'src/database.ts',
+        find: "return `to_json(${time}) #>> '{}' as ${name}`",
+        replace: 'return `${time} as ${name}`',
+      },
+    ],
+    caughtBy: hostileSession,
+    red: /updated at Invalid Date/,
   },
 ]

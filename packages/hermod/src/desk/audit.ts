@@ -4,7 +4,7 @@
  * in several short transactions, so that nobody waits for all of them.
  */
 import { randomUUID } from 'node:crypto'
-import { type Database, type PoolClient, type Row, select, transaction } from '../database.ts'
+import { type Database, isoTime, type PoolClient, type Row, select, transaction } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { didYouMean } from '../nearest.ts'
 
@@ -16,7 +16,7 @@ const RECORD = `insert into outbox.audit (request_id, actor, action, subscriptio
 const ADD = 'select outbox.add_to_decision($1, $2::bigint[], $3, $4)'
 /** Calls with the same request id go one after the other. */
 const ALONE = `select pg_advisory_xact_lock(1212370249, outbox.hash('decision', $1))`
-const TRAIL = `select id::text, at, request_id, actor, action, subscription, event_id::text, pos::text, reason, count::text,
+const TRAIL = `select id::text, ${isoTime('at')}, request_id, actor, action, subscription, event_id::text, pos::text, reason, count::text,
     before::text, after::text from outbox.audit
   where ($1::text is null or subscription = $1) and ($2::bigint is null or id < $2) order by id desc limit $3`
 

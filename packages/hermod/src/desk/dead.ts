@@ -2,7 +2,7 @@
  * dead: deliveries that wait for a person, as a list and grouped by what went wrong. Also finds the
  * rows that a command acts on, so that a count and the command after it mean the same rows.
  */
-import { type Database, type Queryable, type Row, select } from '../database.ts'
+import { type Database, isoTime, type Queryable, type Row, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { big, positionText, subscriptionNamed, time } from './audit.ts'
 
@@ -64,7 +64,7 @@ const ONE = `select d.lane::text, d.pos::text, d.state, d.event_id::text from ou
  where l.subscription = $1`
 
 const LIST = `select d.subscription, d.pos::text, d.event_id::text, d.state, coalesce(e.type, d.event ->> 'type') as type,
-    d.aggregate_type, d.aggregate_id, d.attempts::text, d.code, d.error, outbox.dead_group(d) as "group", d.first_failed_at, d.updated_at,
+    d.aggregate_type, d.aggregate_id, d.attempts::text, d.code, d.error, outbox.dead_group(d) as "group", ${isoTime('d.first_failed_at')}, ${isoTime('d.updated_at')},
     (d.correction is not null)::text as corrected
   from outbox.delivery d left join outbox.event e on e.id = d.event_id
  where d.state = any ($1::text[]) and ($2::text is null or d.subscription = $2) and ($3::text is null or outbox.dead_group(d) = $3)
@@ -72,8 +72,8 @@ const LIST = `select d.subscription, d.pos::text, d.event_id::text, d.state, coa
  order by d.pos desc, d.subscription limit $5`
 
 const GROUPS = `select outbox.dead_group(d) as "group", d.subscription, d.state, count(*)::text as count, min(d.code) as code,
-    (array_agg(d.error order by d.pos desc))[1] as message, min(d.fingerprint) as fingerprint, min(d.first_failed_at) as first_at,
-    max(d.updated_at) as last_at, max(d.pos)::text as sample
+    (array_agg(d.error order by d.pos desc))[1] as message, min(d.fingerprint) as fingerprint, ${isoTime('min(d.first_failed_at)', 'first_at')},
+    ${isoTime('max(d.updated_at)', 'last_at')}, max(d.pos)::text as sample
   from outbox.delivery d where d.state = any ($1::text[]) and ($2::text is null or d.subscription = $2)
  group by 1, 2, 3 order by count(*) desc, 1 limit $3`
 

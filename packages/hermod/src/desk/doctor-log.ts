@@ -33,7 +33,7 @@ const OLDEST = `
 
 const WATCHED = `
   select w.name, coalesce(bool_or(t.tgenabled = 'D'), true)::text as off from outbox.watched w
-    left join pg_trigger t on t.tgrelid = w.relation and t.tgname like '00\\_hermod\\_%' group by w.name order by 1`
+    left join pg_trigger t on t.tgrelid = w.relation and starts_with(t.tgname, '00_hermod_') group by w.name order by 1`
 
 async function auditor(db: Database, { full = false }: DoctorOptions): Promise<Finding> {
   const [row] = await select(db, MISSING, [full])

@@ -2,7 +2,7 @@
  * The statement behind `find`. The state asked for decides what it reads first: open rows of
  * deliveries, scheduled events, or the log itself, lane by lane along its index.
  */
-import type { Param } from '../database.ts'
+import { isoTime, type Param } from '../database.ts'
 
 /** The nine words of `outbox.status`. */
 export const states = [
@@ -66,7 +66,7 @@ type Bind = (value: Param) => string
 /** The columns of a page; states are asked for its rows only. */
 function pageOf(from: string, payload: boolean): string {
   return `select p.key::text, p.pos::text, p.event_id::text, coalesce(e.type, p.copy ->> 'type') as type, p.aggregate_type, p.aggregate_id,
-    e.headers ->> 'actor' as actor, e.created_at, e.not_before, e.bytes::text, outbox.sequenced_at(p.pos) as sequenced_at,
+    e.headers ->> 'actor' as actor, ${isoTime('e.created_at')}, ${isoTime('e.not_before')}, e.bytes::text, ${isoTime('outbox.sequenced_at(p.pos)', 'sequenced_at')},
     ${payload ? `coalesce(e.payload, p.copy -> 'payload')::text` : 'null'} as payload, x.states::text
   from (${from}) p left join outbox.event e on e.id = p.event_id
   left join lateral (select json_object_agg(s.subscription, s.state) as states from outbox.status s where s.event_id = p.event_id) x on true

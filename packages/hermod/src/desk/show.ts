@@ -2,14 +2,14 @@
  * show: everything that happened to one event: where it is for every subscription, what was tried,
  * what was decided, and the events before and after it in its aggregate.
  */
-import { type Database, type PoolClient, type Row, select } from '../database.ts'
+import { type Database, isoTime, type PoolClient, type Row, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { type AuditRow, auditRow, big, parsed, positionText, time } from './audit.ts'
 import { bounded } from './find.ts'
 import type { State } from './find-sql.ts'
 
-const EVENT = `select e.id::text, w.stage, w.pos::text, w.lane::text, w.hash::text, outbox.sequenced_at(w.pos) as sequenced_at, e.type, e.aggregate_type,
-    e.aggregate_id, e.version::text, e.key, e.headers::text, e.created_at, e.not_before, e.bytes::text, case when $2 then e.payload::text end as payload
+const EVENT = `select e.id::text, w.stage, w.pos::text, w.lane::text, w.hash::text, ${isoTime('outbox.sequenced_at(w.pos)', 'sequenced_at')}, e.type, e.aggregate_type,
+    e.aggregate_id, e.version::text, e.key, e.headers::text, ${isoTime('e.created_at')}, ${isoTime('e.not_before')}, e.bytes::text, case when $2 then e.payload::text end as payload
   from outbox.event e cross join lateral outbox.whereabouts(e.id, e.xid, e.not_before) w where e.id = $1`
 
 /** Retention removed the event. An open row keeps a copy of it, a receipt keeps at least its name. */
@@ -18,13 +18,13 @@ const COPY = `select d.event_id::text as id, 'gone' as stage, d.pos::text, null 
     d.event ->> 'created_at' as created_at, null as not_before, null as bytes, case when $2 then (d.event -> 'payload')::text end as payload
   from outbox.delivery d where d.event_id = $1 order by d.event is null limit 1`
 
-const STATES = `select t.subscription, t.state, t.attempts::text, t.next_attempt_at, t.first_failed_at, t.updated_at, t.code, t.error, t.blocked_by_pos::text,
+const STATES = `select t.subscription, t.state, t.attempts::text, ${isoTime('t.next_attempt_at')}, ${isoTime('t.first_failed_at')}, ${isoTime('t.updated_at')}, t.code, t.error, t.blocked_by_pos::text,
     d.reason, d.receipt::text, case when $2 then d.correction::text end as correction, (d.correction is not null)::text as corrected
   from outbox.status t left join outbox.delivery d on d.event_id = t.event_id and d.subscription = t.subscription
  where t.event_id = $1 order by t.subscription`
 
 /** Calls whose range covered the position, and the event's own failures. */
-const ATTEMPTS = `select a.subscription, a.call::text, a.started_at, a.duration_ms::text, a.worker, a.outcome, a.code, a.error, a.dry_run::text,
+const ATTEMPTS = `select a.subscription, a.call::text, ${isoTime('a.started_at')}, a.duration_ms::text, a.worker, a.outcome, a.code, a.error, a.dry_run::text,
     (a.pos is not null)::text as own
   from outbox.subscription s cross join lateral (
     (select * from (select * from outbox.attempt a where a.subscription = s.name and a.lane = case when s.lanes = 1 then 0 else $2::smallint end
@@ -33,7 +33,7 @@ const ATTEMPTS = `select a.subscription, a.call::text, a.started_at, a.duration_
     (select * from outbox.attempt a where a.subscription = s.name and a.pos = $1 order by a.id desc limit 100)) a
  order by a.id`
 
-const AUDIT = `select id::text, at, request_id, actor, action, subscription, event_id::text, pos::text, reason, count::text, null as before,
+const AUDIT = `select id::text, ${isoTime('at')}, request_id, actor, action, subscription, event_id::text, pos::text, reason, count::text, null as before,
     case when pos is null then null else after end::text as after from outbox.audit
   where event_id = $1 or (pos is null and subscription is not null and after -> 'positions' @> jsonb_build_array($2::text)) order by id limit 100`
 

@@ -2,7 +2,7 @@
  * stats: how every subscription is doing, at one moment. Counts go along indexes and are estimated
  * beyond 100,000 rows. A count that takes too long is null and says why; it is never zero.
  */
-import { type Database, type PoolClient, type Row, select } from '../database.ts'
+import { type Database, isoTime, type PoolClient, type Row, select } from '../database.ts'
 import { big, time } from './audit.ts'
 import { type Health, healthOf } from './health.ts'
 
@@ -65,11 +65,11 @@ export interface StatsOptions {
 
 const scanMax = 100_000
 
-const BASE = `select s.name, s.definition ->> 'sink' as sink, s.mode, s.mode_says, s.mode_by, s.mode_since, s.ledger::text, s.held_cause, s.held_since,
-    s.held_says, s.held_count::text, s.probe_at, (s.probe_owner is not null)::text as probing, s.served_at,
+const BASE = `select s.name, s.definition ->> 'sink' as sink, s.mode, s.mode_says, s.mode_by, ${isoTime('s.mode_since')}, s.ledger::text, s.held_cause, ${isoTime('s.held_since')},
+    s.held_says, s.held_count::text, ${isoTime('s.probe_at')}, (s.probe_owner is not null)::text as probing, ${isoTime('s.served_at')},
     (select count(*) from outbox.worker w where s.name = any (w.subscriptions) and w.heartbeat_at > outbox.clock() - interval '5 seconds')::text as workers
   from outbox.subscription s order by s.name`
-const NOW = `select outbox.clock()::text as at, coalesce((select pos from outbox.step order by id desc limit 1), 0)::text as head,
+const NOW = `select ${isoTime('outbox.clock()', 'at')}, coalesce((select pos from outbox.step order by id desc limit 1), 0)::text as head,
   (select count(*) from outbox.worker w where w.heartbeat_at > outbox.clock() - interval '5 seconds')::text as workers`
 
 /** Each part answers for all subscriptions at once: `name`, then its numbers. */

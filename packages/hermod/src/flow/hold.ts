@@ -2,7 +2,7 @@
  * hold: the circuit breaker of a subscription, kept in its row so that all workers share it. While a
  * subscription is held, nothing is sent; after the pause one worker at a time may probe.
  */
-import { type Database, select } from '../database.ts'
+import { type Database, select, sendText } from '../database.ts'
 import { clip } from '../foreign-text.ts'
 
 const HOLD = `select outbox.hold($1, $2, $3, $4, $5, $6)::text as probe_at`
@@ -29,7 +29,10 @@ export async function hold(
   { cause, says, afterMs }: Trouble,
   prober: string | null,
 ): Promise<void> {
-  await select(db, HOLD, [subscription, cause, clip(says, saysCharsMax), afterMs, probeCapMs, prober])
+  const text = clip(says, saysCharsMax)
+  await sendText((fit = (one) => one) =>
+    select(db, HOLD, [subscription, cause, fit(text), afterMs, probeCapMs, prober]),
+  )
 }
 
 export async function probe(db: Database, subscription: string, owner: string, callMs: number): Promise<boolean> {

@@ -133,7 +133,7 @@ class HeadFields implements DeliveredEventFields {
     return this.#head.long ? Number(this.#head.field(VERSION) || 1) : 1
   }
   get createdAt(): number {
-    return Number(this.#head.field(CREATED)) * 1000
+    return Number(this.#head.field(CREATED))
   }
   get aggregateId(): string {
     return this.#head.field(AGGREGATE_ID)

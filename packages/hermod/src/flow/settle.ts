@@ -2,7 +2,7 @@
  * settle: computes what a delivered batch means for cursors and rows, and writes it in one statement. A lane
  * missing from the answer was taken over; its result is dropped, and its new owner delivers again.
  */
-import { type Database, select } from '../database.ts'
+import { type Database, select, sendText } from '../database.ts'
 import type { ResolvedSubscription } from '../options.ts'
 import { fingerprint } from '../sinks/fingerprint.ts'
 import type { Outcome } from '../sinks/outcome.ts'
@@ -245,13 +245,14 @@ export async function settle(
   batch: SettledBatch,
 ): Promise<Set<number>> {
   const { name, revision } = subscription
-  const rows = await select(db, SETTLE, [name, revision, owner, batchText(batch)])
+  const rows = await sendText((fit) => select(db, SETTLE, [name, revision, owner, batchText(batch, fit)]))
   return new Set(rows.map((row) => Number(row.lane)))
 }
 
-export function batchText({ lanes, call }: SettledBatch): string {
+/** `fit`: for texts that did not come from the database. */
+function batchText({ lanes, call }: SettledBatch, fit?: (text: string) => string): string {
   const failed = lanes.reduce((sum, lane) => sum + lane.failed, 0)
-  return JSON.stringify({
+  const batch = {
     lanes: lanes.map((lane) => ({ ...lane, ...text(lane), beyond: undefined })),
     rehearsed: call.rehearsed,
     call: {
@@ -260,7 +261,11 @@ export function batchText({ lanes, call }: SettledBatch): string {
       worker: call.worker,
       outcome: failed > 0 ? 'failed' : 'delivered',
     },
-  })
+  }
+  if (fit === undefined) return JSON.stringify(batch)
+  const fitted = (key: string, value: unknown) =>
+    typeof value === 'string' && key !== 'aggregate_id' ? fit(value) : value
+  return JSON.stringify(batch, fitted)
 }
 
 /** JSON has no 64-bit numbers. */

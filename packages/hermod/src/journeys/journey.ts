@@ -2,12 +2,13 @@
  * A journey's row: made with its audit row, taken under a lease by the database's clock, kept while
  * it runs, ended once. Whoever finds an expired lease continues from the progress in the row.
  */
-import { type Database, type PoolClient, type Row, select } from '../database.ts'
+import { type Database, isoTime, type PoolClient, type Row, select } from '../database.ts'
 import { big, type Decided, type Decision, decide, parsed, time } from '../desk/audit.ts'
 import { clip, storableJson } from '../foreign-text.ts'
 
 const COLUMNS = `id::text, kind, subject, state, phase, plan::text, progress::text, result::text, error, asked, owner,
-  owner_until, requested_by, reason, created_at, started_at, ended_at, updated_at`
+  ${isoTime('owner_until')}, requested_by, reason, ${isoTime('created_at')}, ${isoTime('started_at')}, ${isoTime('ended_at')},
+  ${isoTime('updated_at')}`
 const CREATE = `insert into outbox.journey (kind, subject, plan, progress, requested_by, reason)
   values ($1, $2, $3::jsonb, $4::jsonb, $5, $6) returning ${COLUMNS}`
 const TAKE = `select ${COLUMNS} from outbox.take_journey($1, $2::text[], $3::text[], $4::bigint, $5)`
