@@ -32,8 +32,8 @@ export interface View {
   readonly replayAtMs: number
   /** The newest states of a lane have to be sent again at this time (again.ts). */
   readonly againAtMs: number
-  /** The rate limit allows nothing before this time. */
-  readonly rateAtMs: number
+  /** Nothing is read before this time: the rate limit, or a pause in which events gather into one batch. */
+  readonly notBeforeMs: number
   /** Nothing was found for a while: the lanes may be given back. */
   readonly idle: boolean
   readonly pollMs: number
@@ -77,7 +77,7 @@ export function decide(view: View, nowMs: number): Action {
   if (view.replayAtMs <= nowMs) return { do: 'replay' }
   if (view.readable === 0) return rest(view, nowMs)
   if (view.againAtMs <= nowMs) return { do: 'again' }
-  if ((view.called || view.lookAtMs <= nowMs) && view.rateAtMs <= nowMs) return { do: 'round' }
+  if ((view.called || view.lookAtMs <= nowMs) && view.notBeforeMs <= nowMs) return { do: 'round' }
   return view.idle ? { do: 'release', all: false } : rest(view, nowMs)
 }
 
@@ -90,7 +90,8 @@ function whileOpen(view: View, { probeAtMs, canProbe }: NonNullable<View['breake
 
 /** Rests until the first time at which something is due. */
 function rest(view: View, nowMs: number): Action {
-  const look = view.readable === 0 ? Number.POSITIVE_INFINITY : Math.max(view.lookAtMs, view.rateAtMs)
+  const look =
+    view.readable === 0 ? Number.POSITIVE_INFINITY : Math.max(view.called ? 0 : view.lookAtMs, view.notBeforeMs)
   const again = view.readable === 0 ? Number.POSITIVE_INFINITY : view.againAtMs
   return until(Math.min(look, view.balanceAtMs, view.replayAtMs, again), view, nowMs)
 }

@@ -36,6 +36,8 @@ export class Loop {
   /** The last wake-up that a look has taken into account. */
   #seen = -1
   #lookAtMs = 0
+  /** Events that come until then are read together. */
+  #gatherUntilMs = 0
   /** There may be an event to probe with, but not before `#probeAtMs`. */
   #canProbe = true
   #probeAtMs = 0
@@ -136,7 +138,7 @@ export class Loop {
       called: this.#seen !== this.#wake.count,
       replayAtMs: nowMs + this.#replaying.waitMs,
       againAtMs: mode === 'live' ? this.#again.atMs : Number.POSITIVE_INFINITY,
-      rateAtMs: nowMs + waiting,
+      notBeforeMs: Math.max(this.#gatherUntilMs, nowMs + waiting),
       idle: this.#leases.idle,
       pollMs,
     }
@@ -163,8 +165,12 @@ export class Loop {
   async #look(): Promise<boolean> {
     this.#seen = this.#wake.count
     this.#replaying.looked()
+    const startedMs = performance.now()
     const found = await this.#rounds.round()
-    this.#lookAtMs = performance.now() + this.#pauseMs(found)
+    const endedMs = performance.now()
+    this.#lookAtMs = endedMs + this.#pauseMs(found)
+    // As long as this round took: small rounds never take more than half of the machine.
+    if (found === 'all') this.#gatherUntilMs = endedMs + Math.min(this.#station.busyPollMs, endedMs - startedMs)
     return found !== 'nothing'
   }
 

@@ -126,11 +126,14 @@ export const hostileProbe = defineCase('hostile-error: of a probe', async (env) 
   await s.db.query(`select outbox.hold('all', 'unavailable', 'away', 0, 1000, null)`)
   const worker = await outbox.start(quiet)
   const later = async (test: () => Promise<boolean> | boolean) =>
-    eventually(async () => {
-      await s.clock.advance(60_000)
-      await s.change('a')
-      return test()
-    })
+    eventually(
+      async () => {
+        await s.clock.advance(60_000)
+        await s.change('a')
+        return test()
+      },
+      { timeoutMs: 30_000 },
+    )
   await later(() => probes >= 2)
   away = false
   await later(async () => (await s.db.query('select from outbox.subscription where held_cause is null')).length > 0)
