@@ -493,7 +493,7 @@ function outbox.blocked_of(sub text, scan_max integer, OUT blocked bigint, OUT w
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7312cd480f0be9880cbfcc2a3f8daffe
 
 function outbox.capture() → trigger
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- f85d9fcd95b74ac68ffe06e3e1064900
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- 7343da54189ee861d949d15039e207c2
 
 function outbox.capture_body(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 2930fbefa10813f93003228a4d1fbac3
@@ -535,7 +535,7 @@ function outbox.drop_leaf(of_parent text, of_name text) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 452b1e9a7ed18b492fc29252568ffa9d
 
 function outbox.emit(type text, aggregate_type text, aggregate_id text, payload json, headers json, not_before timestamp with time zone, key text, version integer) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 176e0e74a34c8db4b955513963f3d069
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 7e6bd6ac7d9779d9afcb11700f4e384b
 
 function outbox.emit_keyed(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- ca9b8ac0ce13b27b0d2200c80a12ae6d

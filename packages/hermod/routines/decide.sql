@@ -103,8 +103,8 @@ begin
   end if;
 end $$;
 
--- Some hundred rows, under their lanes' locks: more would keep the owners of the lanes waiting. Each is read again right
--- before: the one before it may have closed or released it.
+-- Some hundred rows, under their lanes' locks: more would keep the owners of the lanes waiting. Each is read again
+-- right before: the one before it may have closed or released it.
 create or replace function outbox.decide(
   sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text, out done bigint[],
   out superseded bigint[])

@@ -15,7 +15,7 @@ begin
       'HMD_EVENT_INVALID: the payload must have 1 to 262144 bytes');
 end $$;
 
--- Text that needs no closer look: no escape that could stand for U+0000 or half a character, and nowhere deeper than 64.
+-- Text that needs no closer look: no escape that could stand for U+0000 or half a character, nowhere deeper than 64.
 -- E'': the session may read a backslash in '' as an escape. Written into its callers by the planner.
 create or replace function outbox.is_plain(payload text, headers text) returns boolean
 language sql immutable parallel safe
@@ -220,7 +220,8 @@ begin
       else 'HM002' end, message = problem;
   end if;
   return (select * from outbox.emit_many(array[type], array[aggregate_type], array[aggregate_id], array[body],
-    array[version::smallint], array[outbox.headers_text(headers::text)], array[not_before], case when key is not null then array[key] end));
+    array[version::smallint], array[outbox.headers_text(headers::text)], array[not_before],
+    case when key is not null then array[key] end));
 end $$;
 
 -- Locks aggregates for the rest of the transaction, in one order for everybody, so that two callers cannot deadlock.

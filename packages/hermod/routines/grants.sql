@@ -35,7 +35,8 @@ return case role
   when 'producer' then name in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'lock')
   when 'reader' then name in ('clock', 'retention_report') or (volatility <> 'v' and not definer)
   when 'worker' then name not in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'watch', 'unwatch', 'capture',
-    'capture_truncate', 'decide', 'add_to_decision', 'rebase', 'rolled_back', 'lock_events', 'fence_off', 'apply_grants', 'grant_role')
+    'capture_truncate', 'decide', 'add_to_decision', 'rebase', 'rolled_back', 'lock_events', 'fence_off',
+    'apply_grants', 'grant_role')
   else name not in ('lock_events', 'fence_off') end;
 
 -- Everything a role has, on everything there is. Runs as the owner; leaves are reached through their parents only.

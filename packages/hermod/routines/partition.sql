@@ -36,8 +36,8 @@ select parent.relname as parent, leaf.relname as name, leaf.oid as leaf,
  where i.inhparent in ('outbox.event'::regclass, 'outbox.log'::regclass, 'outbox.attempt'::regclass)
    and leaf.relkind = 'r';
 
--- The log is written by the sequencer only, so it makes its own partition when upkeep was not there in time. Somebody else
--- may hold the lock that this needs (ANALYZE, for one): not waited for while there is room for a step.
+-- The log is written by the sequencer only, so it makes its own partition when upkeep was not there in time. Somebody
+-- else may hold the lock that this needs (ANALYZE, for one): not waited for while there is room for a step.
 create or replace function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '100ms' as $$
 declare

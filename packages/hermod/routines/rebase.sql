@@ -48,7 +48,8 @@ begin
   orphans := x.orphans;
 end $$;
 
--- Who holds a lock on the events: written into the refusal, so that somebody can end it. Null: nobody, or not to be seen.
+-- Who holds a lock on the events: written into the refusal, so that somebody can end it. Null: nobody, or not to be
+-- seen.
 create or replace function outbox.holders() returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin

@@ -81,7 +81,7 @@ begin
     was := case when tg_op <> 'INSERT' then to_jsonb(old) end;
   exception when untranslatable_character or invalid_text_representation then
     raise exception using errcode = 'HM005', message = format(
-      'HMD_PAYLOAD_INVALID: a json column of %I.%I holds an escape (U+0000, or half a surrogate pair) that cannot be read',
+      'HMD_PAYLOAD_INVALID: a json column of %I.%I holds an escape that nobody can read: U+0000, half a surrogate',
       tg_table_schema, tg_table_name);
   end;
   moved := tg_op = 'UPDATE' and outbox.key_text(o -> 'key', was) is distinct from outbox.key_text(o -> 'key', now);
