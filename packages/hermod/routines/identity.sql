@@ -1,8 +1,8 @@
 -- Which database is this? The guard against numbering in a copy or under a restored log.
 
 -- Who this database is: what a restore or a failover changes. Hosted services refuse some of these looks: what cannot
--- be seen is null, and `doctor` says what is not noticed then. A block of its own for each: privileges are checked when a
--- statement starts.
+-- be seen is null, and `doctor` says what is not noticed then. A block of its own for each: privileges are checked
+-- when a statement starts.
 create or replace function outbox.identity(out system_identifier bigint, out database oid, out timeline integer)
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
