@@ -112,8 +112,8 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'src/database.ts',
-        find: "return `to_json(${time}) #>> '{}' as ${name}`",
-        replace: 'return `${time} as ${name}`',
+        find: "#>> '{}' as",
+        replace: '::text as',
       },
     ],
     caughtBy: hostileSession,

@@ -89,16 +89,15 @@ async function load(
   result: Result,
 ): Promise<readonly Entry[]> {
   if (subscription.load === undefined) return entries
-  const all = subscription.loads === 'all'
-  const wanted = all ? entries : entries.filter(({ event }) => event.payloadText === 'null')
-  const loaded = new Set<Entry>(all ? [] : entries)
-  for (const entry of wanted) loaded.delete(entry)
+  const wanted = subscription.loads === 'all' ? entries : entries.filter(({ event }) => event.payloadText === 'null')
+  const missing = new Set<Entry>()
   for (const group of byAggregateType(wanted).values()) {
     const outcome = await loadGroup(subscription, group, options)
-    if (outcome === undefined) for (const entry of group) loaded.add(entry)
-    else if (!options.signal.aborted) for (const entry of group) result.set(entry, outcome)
+    if (outcome === undefined) continue
+    for (const entry of group) missing.add(entry)
+    if (!options.signal.aborted) for (const entry of group) result.set(entry, outcome)
   }
-  return entries.filter((entry) => loaded.has(entry))
+  return missing.size === 0 ? entries : entries.filter((entry) => !missing.has(entry))
 }
 
 /** If rows cannot be read, no event is to blame: no attempt is spent, the backlog waits. */
@@ -221,21 +220,34 @@ async function send(
     return true
   }
   const outcomes = await call(subscription, going, options)
-  const again: Entry[] = []
-  const refused = new Set<string>()
-  for (const [index, entry] of going.entries()) {
-    const outcome = outcomes[index]
-    // The sink did not apply it because the one before it is dead: it is sent later, and no attempt is spent.
-    if (outcome?.outcome === 'retry' && refused.has(aggregateKey(entry))) failed.add(aggregateKey(entry))
-    if (outcome?.outcome === 'rejected' && waitsInLine(subscription)) refused.add(aggregateKey(entry))
-    if (outcome?.outcome === 'split' && going.length > 1) again.push(entry)
-    else if (outcome !== undefined) record(subscription, entry, alone(outcome), failed, result)
-  }
+  const again = recordAll(subscription, going, outcomes, failed, result)
   noteSingle(going, outcomes[0], halving)
   if (again.length === 0) return !outcomes.some(isAway)
   const middle = Math.ceil(again.length / 2)
   const left = await send(subscription, again.slice(0, middle), options, failed, result, halving)
   return left && (await send(subscription, again.slice(middle), options, failed, result, halving))
+}
+
+/** Notes what became of each entry of a call; those that have to be sent again in smaller calls come back. */
+function recordAll(
+  subscription: ResolvedSubscription,
+  going: readonly Entry[],
+  outcomes: readonly (Outcome | undefined)[],
+  failed: Set<string>,
+  result: Result,
+): Entry[] {
+  const again: Entry[] = []
+  const refused = new Set<string>()
+  for (const [index, entry] of going.entries()) {
+    const outcome = outcomes[index]
+    if (outcome === undefined) continue
+    // The sink did not apply it because the one before it is dead: it is sent later, and no attempt is spent.
+    if (outcome.outcome === 'retry' && refused.has(aggregateKey(entry))) failed.add(aggregateKey(entry))
+    if (outcome.outcome === 'rejected' && waitsInLine(subscription)) refused.add(aggregateKey(entry))
+    if (outcome.outcome === 'split' && going.length > 1) again.push(entry)
+    else record(subscription, entry, alone(outcome), failed, result)
+  }
+  return again
 }
 
 /** A single event cannot be split further. */

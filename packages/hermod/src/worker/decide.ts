@@ -63,22 +63,46 @@ export type Action =
   /** Waits for a wake-up, at most `ms`. */
   | { readonly do: 'rest'; readonly ms: number }
 
+/** The first rule that applies. */
 export function decide(view: View, nowMs: number): Action {
-  if (view.stopping) return { do: 'end' }
-  if (view.doubt) return { do: 'ask' }
-  if (view.returned) return { do: 'land' }
-  if (view.outdated && view.lanes > 0) return { do: 'release', all: true }
-  // Calls under way when a subscription is paused are finished and settled.
-  if (view.mode === 'paused' && view.free > 0) return { do: 'release', all: false }
-  if (view.mode === 'paused' || view.outdated) return { do: 'rest', ms: view.pollMs }
-  if (view.ahead) return { do: view.breaker === undefined ? 'round' : 'forget' }
+  return interrupted(view) ?? standingDown(view) ?? readAhead(view) ?? arranging(view, nowMs) ?? working(view, nowMs)
+}
+
+function interrupted({ stopping, doubt, returned }: View): Action | undefined {
+  if (stopping) return { do: 'end' }
+  if (doubt) return { do: 'ask' }
+  return returned ? { do: 'land' } : undefined
+}
+
+/** Paused or outdated: lanes go. Calls under way when a subscription is paused are finished and settled. */
+function standingDown({ mode, outdated, lanes, free, pollMs }: View): Action | undefined {
+  if (mode !== 'paused' && !outdated) return undefined
+  if (outdated && lanes > 0) return { do: 'release', all: true }
+  return free > 0 ? { do: 'release', all: false } : { do: 'rest', ms: pollMs }
+}
+
+function readAhead({ ahead, breaker }: View): Action | undefined {
+  if (!ahead) return undefined
+  return { do: breaker === undefined ? 'round' : 'forget' }
+}
+
+/** Lanes, a breaker that is open, and a replay come before live events. */
+function arranging(view: View, nowMs: number): Action | undefined {
   if (view.balanceAtMs <= nowMs) return { do: 'balance' }
   if (view.breaker !== undefined) return whileOpen(view, view.breaker, nowMs)
-  if (view.replayAtMs <= nowMs) return { do: 'replay' }
+  return view.replayAtMs <= nowMs ? { do: 'replay' } : undefined
+}
+
+function working(view: View, nowMs: number): Action {
   if (view.readable === 0) return rest(view, nowMs)
   if (view.againAtMs <= nowMs) return { do: 'again' }
-  if ((view.called || view.lookAtMs <= nowMs) && view.notBeforeMs <= nowMs) return { do: 'round' }
+  if (lookAtMs(view) <= nowMs) return { do: 'round' }
   return view.idle ? { do: 'release', all: false } : rest(view, nowMs)
+}
+
+/** When to look for events: as soon as somebody has called, but not before the pause is over. */
+function lookAtMs({ called, lookAtMs: nextMs, notBeforeMs }: View): number {
+  return called ? notBeforeMs : Math.max(nextMs, notBeforeMs)
 }
 
 /** The loop keeps its lanes while the breaker is open: only it knows what was delivered beyond the cursor. */
@@ -90,10 +114,8 @@ function whileOpen(view: View, { probeAtMs, canProbe }: NonNullable<View['breake
 
 /** Rests until the first time at which something is due. */
 function rest(view: View, nowMs: number): Action {
-  const look =
-    view.readable === 0 ? Number.POSITIVE_INFINITY : Math.max(view.called ? 0 : view.lookAtMs, view.notBeforeMs)
-  const again = view.readable === 0 ? Number.POSITIVE_INFINITY : view.againAtMs
-  return until(Math.min(look, view.balanceAtMs, view.replayAtMs, again), view, nowMs)
+  const dueMs = view.readable === 0 ? Number.POSITIVE_INFINITY : Math.min(lookAtMs(view), view.againAtMs)
+  return until(Math.min(dueMs, view.balanceAtMs, view.replayAtMs), view, nowMs)
 }
 
 function until(dueAtMs: number, { pollMs }: View, nowMs: number): Action {

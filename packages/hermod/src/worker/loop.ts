@@ -146,20 +146,32 @@ export class Loop {
 
   /** True: something was found. */
   async #act(action: Exclude<Action, { do: 'end' }>): Promise<boolean> {
-    if (action.do === 'rest') await this.#rest(action.ms)
-    else if (action.do === 'round') return this.#look()
-    else if (action.do === 'land') await this.#rounds.land()
-    else if (action.do === 'ask') await this.#ask()
-    else if (action.do === 'probe') await this.#probe()
-    else {
-      // These actions begin with everything settled: lanes change hands, or events are sent again.
-      await this.#rounds.forget()
-      if (action.do === 'release') await this.#leases.giveBack(action.all ? this.#leases.lanes : this.#leases.free)
-      else if (action.do === 'balance') await this.#balance()
-      else if (action.do === 'replay') this.#replaying.begin()
-      else if (action.do === 'again') await this.#again.send()
+    switch (action.do) {
+      case 'rest':
+        return this.#rest(action.ms)
+      case 'round':
+        return this.#look()
+      case 'land':
+        return this.#rounds.land()
+      case 'ask':
+        return this.#ask()
+      case 'probe':
+        return this.#probe()
+      default:
+        // These begin with everything settled: lanes change hands, or events are sent again.
+        await this.#rounds.forget()
+        return this.#afterwards(action)
     }
-    return action.do === 'land'
+  }
+
+  async #afterwards(
+    action: Extract<Action, { do: 'release' | 'balance' | 'replay' | 'again' | 'forget' }>,
+  ): Promise<boolean> {
+    if (action.do === 'release') await this.#leases.giveBack(action.all ? this.#leases.lanes : this.#leases.free)
+    else if (action.do === 'balance') await this.#balance()
+    else if (action.do === 'replay') this.#replaying.begin()
+    else if (action.do === 'again') await this.#again.send()
+    return false
   }
 
   async #look(): Promise<boolean> {
@@ -189,7 +201,7 @@ export class Loop {
   }
 
   /** After a lost answer or a refused settle the loop assumes nothing: it asks the database. */
-  async #ask(): Promise<void> {
+  async #ask(): Promise<boolean> {
     await this.#rounds.forget()
     // A ledger needs a new fence: rows that were `sending` when the answer was lost become `unknown`.
     if (this.#station.subscription.ledger) await this.#leases.giveBack()
@@ -200,9 +212,10 @@ export class Loop {
     this.#doubt = false
     this.#rounds.settler.doubt = false
     this.#lookAtMs = 0
+    return false
   }
 
-  async #probe(): Promise<void> {
+  async #probe(): Promise<boolean> {
     await this.#rounds.forget()
     this.#probeAtMs = performance.now() + probeEveryMs
     // A parked probe is still under way.
@@ -213,13 +226,15 @@ export class Loop {
       await this.#breaker.askSink()
     }
     this.#lookAtMs = 0
+    return false
   }
 
-  async #rest(ms: number): Promise<void> {
+  async #rest(ms: number): Promise<boolean> {
     await this.#wake.wait(ms)
     this.#canProbe = true
     // When the breaker closes there is probably a backlog.
     if (this.#station.state().held) this.#lookAtMs = 0
+    return false
   }
 
   /** For runOnce. False: no parked call, no replay and no further lane to wait for. */

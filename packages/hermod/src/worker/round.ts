@@ -103,13 +103,16 @@ export function troubleIn(result: Result): Trouble | undefined {
   let worst: Outcome | undefined
   for (const entry of result.entries) {
     const outcome = result.get(entry)
-    if (outcome === undefined || outcome === 'blocked') continue
-    if (outcome.outcome === 'misconfigured') worst = outcome
-    else if (outcome.outcome === 'unavailable' && worst?.outcome !== 'misconfigured') {
-      worst = (outcome.afterMs ?? 0) >= (worst?.afterMs ?? 0) ? outcome : worst
-    }
+    if (outcome !== undefined && outcome !== 'blocked') worst = worse(worst, outcome)
   }
   if (worst === undefined) return undefined
   const cause = worst.outcome as Trouble['cause']
   return { cause, says: worst.message ?? worst.code ?? cause, afterMs: worst.afterMs ?? 0 }
+}
+
+/** A wrong configuration is worse than being away; of two that are away, the one that asks for the longer pause. */
+function worse(worst: Outcome | undefined, next: Outcome): Outcome | undefined {
+  if (next.outcome === 'misconfigured') return next
+  if (next.outcome !== 'unavailable' || worst?.outcome === 'misconfigured') return worst
+  return (next.afterMs ?? 0) >= (worst?.afterMs ?? 0) ? next : worst
 }

@@ -103,7 +103,7 @@ export class Rounds {
   }
 
   /** Settles parked rounds whose calls have ended, like any other. */
-  async land(): Promise<void> {
+  async land(): Promise<boolean> {
     for (let back = this.#parking?.next(); back !== undefined; back = this.#parking?.next()) {
       const free = this.reading.lanes
       const batches = back.round.batches.filter(({ lane }) => free.includes(lane))
@@ -111,6 +111,7 @@ export class Rounds {
       await this.settler.all()
       for (const { lane } of batches) lane.rewind()
     }
+    return true
   }
 
   /** False: there was nothing to send, and nothing moved. */
