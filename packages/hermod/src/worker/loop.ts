@@ -89,7 +89,7 @@ export class Loop {
   /** Actions until there is nothing to do; true if something was found. For runOnce. */
   async runUntilIdle(untilMs: number): Promise<boolean> {
     let worked = false
-    this.#lookAtMs = 0
+    this.#lookAgain()
     while (performance.now() < untilMs) {
       const action = this.#next()
       if (action.do === 'end') break
@@ -97,7 +97,10 @@ export class Loop {
         if (await this.#restOnce(action.ms, untilMs)) continue
         break
       }
-      worked = (await this.#act(action)) || worked
+      const found = await this.#act(action)
+      // Until a look finds nothing: no pause in between.
+      if (found) this.#lookAgain()
+      worked ||= found
     }
     await this.#rounds.settler.all()
     return worked
@@ -174,6 +177,11 @@ export class Loop {
     return false
   }
 
+  #lookAgain(): void {
+    this.#lookAtMs = 0
+    this.#gatherUntilMs = 0
+  }
+
   async #look(): Promise<boolean> {
     this.#seen = this.#wake.count
     this.#replaying.looked()
@@ -217,16 +225,21 @@ export class Loop {
 
   async #probe(): Promise<boolean> {
     await this.#rounds.forget()
-    this.#probeAtMs = performance.now() + probeEveryMs
-    // A parked probe is still under way.
-    const underWay = this.#breaker.probing && (this.#parking?.size ?? 0) > 0
-    if (underWay) this.#canProbe = false
-    else if (!(await this.#rounds.probe()) && !(await this.#replaying.probe())) {
-      this.#canProbe = false
+    this.#lookAtMs = 0
+    // A probe that is parked is still under way.
+    if (this.#breaker.probing && (this.#parking?.size ?? 0) > 0) this.#canProbe = false
+    else await this.#tryDestination()
+    return false
+  }
+
+  /** With an event, else with one of a replay, else by asking the sink itself. */
+  async #tryDestination(): Promise<void> {
+    const found = await this.#rounds.probe()
+    if (found === 'tried') this.#probeAtMs = performance.now() + probeEveryMs
+    else if (!(await this.#replaying.probe())) {
+      this.#canProbe = found === 'skipped'
       await this.#breaker.askSink()
     }
-    this.#lookAtMs = 0
-    return false
   }
 
   async #rest(ms: number): Promise<boolean> {

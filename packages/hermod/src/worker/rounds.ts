@@ -64,16 +64,16 @@ export class Rounds {
     if (this.reading.lanes.length === 0) return 'nothing'
     const batches = await (this.#next ?? this.reading.read(false))
     this.#next = undefined
-    if (batches !== undefined)
-      return (await this.#process(batches)) ? foundIn(batches, this.#isWhole(batches)) : 'nothing'
+    if (batches !== undefined) return (await this.#process(batches)) ? this.#foundIn(batches) : 'nothing'
     // The subscription was paused, held or raised to a newer revision since the last heartbeat.
     await this.#station.refresh()
     return 'nothing'
   }
 
-  /** False: only one lane, or some of them, were read; the others may have events. */
-  #isWhole(batches: readonly Batch[]): boolean {
-    return !this.reading.single && batches.length === this.#leases.lanes.length
+  /** After a failure events may be due that were blocked; and lanes that were not read may have some. */
+  #foundIn(batches: readonly Batch[]): Found {
+    const whole = !this.reading.single && batches.length === this.#leases.lanes.length
+    return whole && this.#passing && !batches.some(({ read: { more } }) => more) ? 'all' : 'more'
   }
 
   /** Settles everything delivered and drops what was read ahead. */
@@ -85,21 +85,21 @@ export class Rounds {
   }
 
   /**
-   * The breaker is open: the worker that wins sends one event of one lane, another lane each time. False:
-   * there is no event to probe with.
+   * While the breaker is open: sends one event of one lane, if this loop wins the probe; each time of another
+   * lane. 'skipped': nothing could be sent, but cursors moved over events that do not match or are blocked.
    */
-  async probe(): Promise<boolean> {
+  async probe(): Promise<'tried' | 'skipped' | 'nothing'> {
     const batches = (await this.reading.read(true)) ?? []
     for (const { lane } of batches) lane.rewind()
     const one = batches.map(oneOf).find((batch) => batch !== undefined)
     if (one !== undefined) {
       if (await this.#breaker.mayProbe()) await this.#process([one])
-      return true
+      return 'tried'
     }
-    // Events that do not match, or are blocked, need no call: the cursor moves past them meanwhile.
-    const passing = batches.filter(moved)
-    if (passing.length > 0) await this.#process(passing)
-    return passing.length > 0
+    const skipping = batches.filter(moved)
+    if (skipping.length === 0) return 'nothing'
+    await this.#process(skipping)
+    return 'skipped'
   }
 
   /** Settles parked rounds whose calls have ended, like any other. */
@@ -177,8 +177,4 @@ export class Rounds {
       return counts === undefined ? settled : { ...settled, ...counts }
     })
   }
-}
-
-function foundIn(batches: readonly Batch[], whole: boolean): Found {
-  return whole && !batches.some(({ read: { more } }) => more) ? 'all' : 'more'
 }

@@ -25,7 +25,7 @@ async function loseTail(s: Stage, above: bigint): Promise<void> {
   await s.db.query('delete from outbox.kind k where k.code > (select max(kind) from outbox.log where pos <= $1)', [pos])
   await s.db.query('delete from outbox.log where pos > $1', [pos])
   await s.db.query('delete from outbox.step where pos > $1', [pos])
-  await s.db.query('update outbox.step set timeline = timeline - 1')
+  await s.db.query('update outbox.step set timeline = timeline + 1')
 }
 
 /** A kind first met in a lost tail; its code is given to another one. No worker here makes the step itself. */
