@@ -32,8 +32,8 @@ export interface View {
   readonly replayAtMs: number
   /** The newest states of a lane have to be sent again at this time (again.ts). */
   readonly againAtMs: number
-  /** Nothing is read before this time: the rate limit, or a pause in which events gather into one batch. */
-  readonly notBeforeMs: number
+  /** The rate limit allows nothing before this time. */
+  readonly rateAtMs: number
   /** Nothing was found for a while: the lanes may be given back. */
   readonly idle: boolean
   readonly pollMs: number
@@ -100,9 +100,9 @@ function working(view: View, nowMs: number): Action {
   return view.idle ? { do: 'release', all: false } : rest(view, nowMs)
 }
 
-/** When to look for events: as soon as somebody has called, but not before the pause is over. */
-function lookAtMs({ called, lookAtMs: nextMs, notBeforeMs }: View): number {
-  return called ? notBeforeMs : Math.max(nextMs, notBeforeMs)
+/** When to look for events: as soon as somebody has called, but not faster than the rate limit allows. */
+function lookAtMs({ called, lookAtMs: nextMs, rateAtMs }: View): number {
+  return called ? rateAtMs : Math.max(nextMs, rateAtMs)
 }
 
 /** The loop keeps its lanes while the breaker is open: only it knows what was delivered beyond the cursor. */

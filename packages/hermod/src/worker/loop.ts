@@ -36,8 +36,6 @@ export class Loop {
   /** The last wake-up that a look has taken into account. */
   #seen = -1
   #lookAtMs = 0
-  /** Events that come until then are read together. */
-  #gatherUntilMs = 0
   /** There may be an event to probe with, but not before `#probeAtMs`. */
   #canProbe = true
   #probeAtMs = 0
@@ -89,7 +87,7 @@ export class Loop {
   /** Actions until there is nothing to do; true if something was found. For runOnce. */
   async runUntilIdle(untilMs: number): Promise<boolean> {
     let worked = false
-    this.#lookAgain()
+    this.#lookAtMs = 0
     while (performance.now() < untilMs) {
       const action = this.#next()
       if (action.do === 'end') break
@@ -99,7 +97,7 @@ export class Loop {
       }
       const found = await this.#act(action)
       // Until a look finds nothing: no pause in between.
-      if (found) this.#lookAgain()
+      if (found) this.#lookAtMs = 0
       worked ||= found
     }
     await this.#rounds.settler.all()
@@ -141,7 +139,7 @@ export class Loop {
       called: this.#seen !== this.#wake.count,
       replayAtMs: nowMs + this.#replaying.waitMs,
       againAtMs: mode === 'live' ? this.#again.atMs : Number.POSITIVE_INFINITY,
-      notBeforeMs: Math.max(this.#gatherUntilMs, nowMs + waiting),
+      rateAtMs: nowMs + waiting,
       idle: this.#leases.idle,
       pollMs,
     }
@@ -177,20 +175,11 @@ export class Loop {
     return false
   }
 
-  #lookAgain(): void {
-    this.#lookAtMs = 0
-    this.#gatherUntilMs = 0
-  }
-
   async #look(): Promise<boolean> {
     this.#seen = this.#wake.count
     this.#replaying.looked()
-    const startedMs = performance.now()
     const found = await this.#rounds.round()
-    const endedMs = performance.now()
-    this.#lookAtMs = endedMs + this.#pauseMs(found)
-    // As long as this round took: small rounds never take more than half of the machine.
-    if (found === 'all') this.#gatherUntilMs = endedMs + Math.min(this.#station.busyPollMs, endedMs - startedMs)
+    this.#lookAtMs = performance.now() + this.#pauseMs(found)
     return found !== 'nothing'
   }
 

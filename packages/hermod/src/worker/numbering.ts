@@ -24,6 +24,8 @@ export interface NumberingOptions {
 
 /** Claim loops wait at most this long for the first step: usually there is nothing to claim before it. */
 const beginMs = 100
+/** Events that commit within this time after a step are numbered in one step. */
+const gatherMs = 2
 /** Pause after the first empty step; it doubles after each further one. */
 const emptyMs = 1
 const errorMs = 1_000
@@ -32,6 +34,7 @@ const brokenConnectionMs = 200
 export class Numbering {
   readonly #options: NumberingOptions
   readonly #first = new Wake()
+  readonly #ending = new Wake()
   #stopped = false
   #rows = firstPieceRows
   #head = -1n
@@ -46,6 +49,7 @@ export class Numbering {
   /** The wake-up that the caller sends afterwards ends a pending wait. */
   stop(): void {
     this.#stopped = true
+    this.#ending.wake()
   }
 
   async run(): Promise<void> {
@@ -56,12 +60,16 @@ export class Numbering {
       const step = await this.#step()
       this.#first.wake()
       if (step?.more) continue
-      const durationMs = performance.now() - startedMs
-      // What commits during this pause is numbered in one step, and steps take at most half of the time.
-      if (step !== undefined && step.numbered > 0) await wake.wait(Math.min(this.#options.busyPollMs, durationMs))
+      if (step !== undefined && step.numbered > 0) await this.#gather(performance.now() - startedMs)
       else await wake.wait(this.#waitMs(step), seen)
       if (wake.count !== seen) this.#emptyInRow = 0
     }
+  }
+
+  /** Only a stop ends this pause: a call for every commit would mean a step for every commit. */
+  async #gather(stepMs: number): Promise<void> {
+    const { busyPollMs } = this.#options
+    await this.#ending.wait(Math.min(busyPollMs, Math.max(gatherMs, stepMs)), 0)
   }
 
   /** Resolves when the first step has ended, or takes long. */
