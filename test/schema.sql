@@ -250,6 +250,15 @@ create table outbox.migration (
   constraint migration_pkey PRIMARY KEY (version)
 );
 
+create table outbox.removed (
+  subscription text not null,
+  revision integer not null,
+  changed_in xid8 not null default pg_current_xact_id(),
+  at timestamp with time zone not null default outbox.clock(),
+  constraint removed_pkey PRIMARY KEY (subscription)
+);
+create index removed_changed on outbox.removed using btree (changed_in);
+
 create table outbox.replay (
   subscription text not null,
   journey bigint not null,
@@ -299,6 +308,14 @@ create table outbox.shadow (
   constraint shadow_pkey PRIMARY KEY (subscription, lane, fence, pos)
 );
 
+create table outbox.sink_settings (
+  subscription text not null,
+  settings jsonb not null,
+  constraint sink_settings_pkey PRIMARY KEY (subscription),
+  constraint sink_settings_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE,
+  constraint sink_settings_settings_check CHECK (((jsonb_typeof(settings) = 'object'::text) AND (octet_length((settings)::text) <= 32768)))
+);
+
 create table outbox.step (
   id bigint not null generated always as identity,
   at timestamp with time zone not null,
@@ -342,13 +359,17 @@ create table outbox.subscription (
   held_count integer not null default 0,
   probe_at timestamp with time zone,
   probe_owner text,
+  kind text,
+  changed_in xid8 not null default pg_current_xact_id(),
   constraint subscription_pkey PRIMARY KEY (name),
   constraint subscription_check CHECK ((((held_cause IS NULL) = (held_since IS NULL)) AND ((held_cause IS NULL) = (probe_at IS NULL)))),
   constraint subscription_held_cause_check CHECK ((held_cause = ANY (ARRAY['unavailable'::text, 'misconfigured'::text]))),
+  constraint subscription_kind_check CHECK ((kind ~ '^[a-z][a-z0-9_.:-]{0,62}$'::text)),
   constraint subscription_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'dry-run'::text, 'paused'::text]))),
   constraint subscription_name_check CHECK ((name ~ '^[a-z][a-z0-9_.:-]{0,62}$'::text)),
   constraint subscription_revision_check CHECK ((revision >= 1))
 );
+create index subscription_changed on outbox.subscription using btree (changed_in);
 
 create table outbox.upkeep (
   piece text not null,
@@ -375,6 +396,8 @@ create table outbox.worker (
   draining boolean not null default false,
   started_at timestamp with time zone not null,
   heartbeat_at timestamp with time zone not null,
+  kinds text[] not null default '{}'::text[],
+  listed_in xid8 not null default pg_current_xact_id(),
   constraint worker_pkey PRIMARY KEY (id)
 ) with (fillfactor=50);
 
@@ -456,6 +479,9 @@ function outbox.apply_grants() → void
 function outbox.ask_journey(of_id bigint, want text) → outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 21be16cbd8c9ff42f6190b4820a41627
 
+function outbox.assert_definable(sub text, expected integer, known outbox.subscription) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 69dd178490e16f5ffe56d1d540ee1245
+
 function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → void
   plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- b406676e1a3485ac3d51f86a37fba96c
 
@@ -476,6 +502,9 @@ function outbox.audit_policy(of_action text, of_subscription text, what text, ro
 
 function outbox.batch_end(s outbox.subscription, of_lane smallint, after bigint) → bigint
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a8ee683ba6eaaa7fe8c7ff694f63281b
+
+function outbox.beat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], of_kinds text[], is_draining boolean, alive_ms integer, since pg_snapshot, asked text[]) → TABLE(seen text, unlisted boolean, others jsonb, changed jsonb, removed text[])
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- e3a60950b2e7d05a5077b8decf1df71a
 
 function outbox.begin_replay(of_journey bigint) → void
   sql volatile -- ceefaf7ce1189ec17459fd1b70ea9294
@@ -518,6 +547,9 @@ function outbox.dead_group(d outbox.delivery) → text
 
 function outbox.decide(sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text, OUT done bigint[], OUT superseded bigint[]) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f15b2d09abb6c4a3ed31f776c3f19a13
+
+function outbox.define(sub text, expected integer, of_kind text, settings jsonb, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → integer
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8c594343aebf4ed2e25056fe3c0785c7
 
 function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f6c2c104ad67747aa245ce422a8b7e5a
@@ -590,9 +622,6 @@ function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp 
 
 function outbox.heard(sub text, at_pos bigint, of_type text, of_aggregate_type text) → boolean
   sql stable -- 5a74d61d90010e1bd3bba2f30e45d041
-
-function outbox.heartbeat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], is_draining boolean, alive_ms integer) → TABLE(name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean, replay jsonb)
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 50672104283123b435bc1fef7df875c4
 
 function outbox.held(sub text, who text, lanes smallint[], fences bigint[]) → TABLE(lane smallint, pos bigint)
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 4a544cac89520caf6d2dfedf4947790e
@@ -703,7 +732,7 @@ function outbox.matches(patterns text[], type text) → boolean
   sql immutable parallel safe -- 29272b3959e556975cf59e2aed424fb8
 
 function outbox.may_execute(role text, name text, volatility "char", definer boolean) → boolean
-  sql immutable parallel safe -- c470d4a5f2cd1636a06abf47e5e16e47
+  sql immutable parallel safe -- ae6da78e8e7bf90feac1bef999449fa8
 
 function outbox.near_ids() → integer
   sql immutable parallel safe -- bd0d42f20a8f2c45b43536f18c6d2723
@@ -725,6 +754,12 @@ function outbox.note_again(sub text, lanes smallint[], call_ms integer) → void
 
 function outbox.note_audited(step_id bigint) → void
   sql volatile -- ae5e82f24866ec00157110147888b265
+
+function outbox.note_change() → trigger
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- d12181f64586d69d129ed8c84b2142cd
+
+function outbox.note_removed() → trigger
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 3c16acd33953c54a0da98b66449df2aa
 
 function outbox.number_due(after_at timestamp with time zone, after_id bigint, now timestamp with time zone, piece integer, base bigint, lane_count smallint, OUT picked integer, OUT numbered integer, OUT last_at timestamp with time zone, OUT last_id bigint) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 79d08c1c5f4910a4cb70a8cc5c4e5557
@@ -757,7 +792,7 @@ function outbox.probe(sub text, who text, call_ms integer) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- c1bc3befef77a2fd1bb57f6f3351b3ff
 
 function outbox.prune(event_days numeric, delivery_days numeric, key_days numeric, rows_max integer) → TABLE(what text, rows bigint)
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1321688d9597bfca26951521a11300c3
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 4ad77b50a05518d36ab4fa7edf999e21
 
 function outbox.prune_deliveries(days numeric, rows_max integer) → bigint
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- a3444c8664ede8c509b097ba281adeea
@@ -804,6 +839,9 @@ function outbox.release_held(before outbox.subscription, after outbox.subscripti
 function outbox.remember_identity() → text
   sql volatile -- 1d78511577397f879b864ff9799e59a7
 
+function outbox.remove(sub text) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 7c898208e80d1ae0fb907e2327896922
+
 function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer) → SETOF smallint
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 442220fbbfd96f1454054cdc6abb4014
 
@@ -837,11 +875,14 @@ function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint,
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
 
+function outbox.served(of_id text) → void
+  sql volatile set search_path=pg_catalog, pg_temp -- b7a48e1993f92f15013c232d36c3328b
+
 function outbox.session_headers() → jsonb
   plpgsql stable set search_path=pg_catalog, pg_temp -- 04f8c0b6f33892c428ba21e7fda6e4c9
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 8a4740a8399570b910ee9f1b37cae3f8
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- fb8ab13b454550da48f4b310d551bc77
 
 function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 2ec835bcf90687fa71d19f0ee0156865
@@ -857,6 +898,9 @@ function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up
 
 function outbox.settle_shadow(sub text, who text, batch json) → SETOF smallint
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 587abb4edddfc94402d15ce2d99802cb
+
+function outbox.settles_late(s outbox.subscription, rev integer, given outbox.settlement[]) → boolean
+  sql stable set search_path=pg_catalog, pg_temp -- 7b41ec3d59c715580efb25fb55174f81
 
 function outbox.shadow_of(sub text, lane smallint, OUT fence bigint, OUT pos bigint, OUT delivered bigint) → record
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c8b1cfc7f073f982dc29223176100867
@@ -874,10 +918,10 @@ function outbox.strays(OUT rows integer, OUT top bigint) → record
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 9f6522636faad0dae5aba2c715d6ab9d
 
 function outbox.subscribe(sub text, rev integer, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8b3f508a63180dc6fe3a0a222881f122
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 861be12c8a8719e9b2b51bad59169343
 
 function outbox.table_grants(role text, relation text) → text
-  sql immutable parallel safe -- db2b9afbfa153bc1537afea1d226e8e6
+  sql immutable parallel safe -- e13c28025d3411285daa1f7105493789
 
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 8d461cf378159e9914e8b7d1721bfaf9
@@ -911,5 +955,9 @@ function outbox.watch_options(target regclass, given jsonb) → jsonb
 
 function outbox.whereabouts(of_id bigint, of_xid xid8, of_not_before timestamp with time zone, OUT stage text, OUT pos bigint, OUT lane smallint, OUT hash integer) → record
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 922beeb8b70488937f7bf898996221ca
+
+CREATE TRIGGER note_change BEFORE INSERT OR UPDATE OF revision, definition, mode, lanes, kind, held_cause, probe_at ON outbox.subscription FOR EACH ROW EXECUTE FUNCTION outbox.note_change();
+
+CREATE TRIGGER note_removed AFTER DELETE ON outbox.subscription FOR EACH ROW EXECUTE FUNCTION outbox.note_removed();
 
 CREATE TRIGGER zz_forget_cursors AFTER DELETE ON outbox.subscription FOR EACH ROW EXECUTE FUNCTION outbox.forget_cursors();

@@ -11,8 +11,8 @@ import { version } from './version.ts'
 /** What a function's text names at its creation comes before it; `grants` is last, so that it finds all of them. */
 export const routineNames: readonly string[] = [
   ...['clock', 'hash', 'partition', 'emit', 'identity', 'kind', 'head', 'sequence', 'cursor'],
-  ...['again', 'claim', 'lease', 'park', 'read', 'subscribe', 'ledger', 'settle', 'breaker', 'worker', 'auditor'],
-  ...['rebase', 'status', 'upkeep', 'prune', 'retention', 'decide', 'watch', 'journey', 'replay', 'grants'],
+  ...['again', 'claim', 'lease', 'park', 'read', 'subscribe', 'define', 'ledger', 'settle', 'breaker', 'worker'],
+  ...['auditor', 'rebase', 'status', 'upkeep', 'prune', 'retention', 'decide', 'watch', 'journey', 'replay', 'grants'],
 ]
 
 export interface Routines {

@@ -10,6 +10,8 @@ export const channel = 'hermod_outbox'
 export type Heard =
   /** There is something to number. */
   | { readonly what: 'committed' }
+  /** A subscription was made, changed or removed. */
+  | { readonly what: 'defined' }
   /** There is something to claim: in these lanes, or anywhere. */
   | { readonly what: 'numbered'; readonly news?: News | undefined }
 
@@ -20,12 +22,13 @@ export async function tell(db: Database, heard: Heard): Promise<void> {
 }
 
 export function textOf(heard: Heard): string {
-  if (heard.what === 'committed' || heard.news === undefined) return heard.what
+  if (heard.what !== 'numbered' || heard.news === undefined) return heard.what
   return `numbered ${heard.news.lanes.join(',')} ${heard.news.kinds.join(',')}`
 }
 
 /** Whatever is not understood, of an older or newer version, means: look everywhere. */
 export function hear(text: string | undefined): Heard {
+  if (text === 'defined') return { what: 'defined' }
   if (text === 'numbered') return { what: 'numbered' }
   const [, lanes, kinds] = /^numbered ([\d,]+) ([\d,]+)$/.exec(text ?? '') ?? []
   if (lanes === undefined || kinds === undefined) return { what: 'committed' }
