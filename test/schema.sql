@@ -221,6 +221,7 @@ create table outbox.lane (
   constraint lane_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE,
   constraint lane_parked_check CHECK (((length((parked ->> 'handle'::text)) >= 1) AND (length((parked ->> 'handle'::text)) <= 2000)))
 ) with (fillfactor=50);
+create index lane_again on outbox.lane using btree (again_at) where (again_at is not null);
 
 create table outbox.leaf (
   name text not null,
@@ -370,6 +371,8 @@ create table outbox.subscription (
   constraint subscription_revision_check CHECK ((revision >= 1))
 );
 create index subscription_changed on outbox.subscription using btree (changed_in);
+create index subscription_held on outbox.subscription using btree (name) where (held_cause is not null);
+create index subscription_ledger on outbox.subscription using btree (name) where ledger;
 
 create table outbox.upkeep (
   piece text not null,
@@ -725,6 +728,9 @@ function outbox.log_since() → timestamp with time zone
 function outbox.long_held(rels oid[]) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- afbe8678fc268c56fcc7c5d925aadbe8
 
+function outbox.look(known bigint, rows_max integer, subs text[], heard bigint[]) → TABLE(head bigint, upto bigint, kinds smallint[], waiting text[], clear text[])
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 5fb229baabcbd2d5abf361f7119f4e6f
+
 function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) → text
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c9d6f0b82dc441e33ffe382b9a18e052
 
@@ -784,6 +790,9 @@ function outbox.park(sub text, who text, handle text, lanes json) → SETOF smal
 
 function outbox.parked_in(sub text, of_lane smallint) → TABLE(handle text, "from" bigint, "to" bigint, delivered integer, superseded integer, since timestamp with time zone)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 462ce212a82e54420cb17c0e0a2c908c
+
+function outbox.pass_idle(every_ms integer, rows_max integer) → integer
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a074118983d026cb66141343a5c707a0
 
 function outbox.picked(positions bigint[], ids bigint[], hashes integer[], kept bigint[]) → TABLE(pos bigint, id bigint, hash integer)
   sql stable set search_path=pg_catalog, pg_temp set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off -- 7403df3f62d3237b339096d84a444e2a
@@ -863,6 +872,9 @@ function outbox.retention_report(days numeric) → TABLE(subscription text, firs
 function outbox.rolled_back(request text, who text, why text) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- fffe6e161a9979a2dab15df6e5416dd8
 
+function outbox.rows_waiting(head bigint, now timestamp with time zone) → SETOF text
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3a4a7a09310d3fbecd3270fbda2d9ab0
+
 function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) → SETOF outbox.log
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 938937f60093b5b1c63ca6e2334b5e6f
 
@@ -870,7 +882,7 @@ function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, o
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
 function outbox.sequence(piece integer) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 85e76737865db4933246b220ad68d56a
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- e814231a0fe0aaba371b2615fb056421
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -907,6 +919,9 @@ function outbox.shadow_of(sub text, lane smallint, OUT fence bigint, OUT pos big
 
 function outbox.sieve(sub text, lanes smallint[], positions bigint[], ids bigint[], hashes integer[], after bigint, up_to bigint) → bigint[]
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e5c93dd47b46b4fa340758b2be6abd47
+
+function outbox.standing(subs text[], heard bigint[], head bigint, now timestamp with time zone) → TABLE(name text, behind boolean, free boolean)
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 615a1af30eb57290465329090dcbe1a6
 
 function outbox.start_epoch(epoch integer) → bigint
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 140684f033f91cd2d581c2e8b34d04c1

@@ -26,3 +26,8 @@ create index removed_changed on outbox.removed (changed_in);
 alter table outbox.worker
   add column kinds     text[] not null default '{}',
   add column listed_in xid8   not null default pg_current_xact_id();
+
+-- For the one look that a worker takes on behalf of all its idle subscriptions.
+create index subscription_held on outbox.subscription (name) where held_cause is not null;
+create index subscription_ledger on outbox.subscription (name) where ledger;
+create index lane_again on outbox.lane (again_at) where again_at is not null;

@@ -324,8 +324,8 @@ begin
   end if;
   -- The end of a window in pieces: what committed since it was opened has not been looked at.
   more := more or continued;
-  -- Whom it concerns, where that is few: a worker then reads only these lanes' subscriptions.
-  if due_fresh > 0 or numbered not between 1 and 100 then
+  -- Whom it concerns, where that can be said shortly: a worker then wakes only subscriptions that listen.
+  if due_fresh > 0 or numbered = 0 or cardinality(kinds) > 100 then
     lanes := null;
     kinds := null;
   end if;

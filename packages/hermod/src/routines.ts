@@ -12,7 +12,8 @@ import { version } from './version.ts'
 export const routineNames: readonly string[] = [
   ...['clock', 'hash', 'partition', 'emit', 'identity', 'kind', 'head', 'sequence', 'cursor'],
   ...['again', 'claim', 'lease', 'park', 'read', 'subscribe', 'define', 'ledger', 'settle', 'breaker', 'worker'],
-  ...['auditor', 'rebase', 'status', 'upkeep', 'prune', 'retention', 'decide', 'watch', 'journey', 'replay', 'grants'],
+  ...['auditor', 'rebase', 'status', 'upkeep', 'prune', 'retention', 'decide', 'watch', 'journey', 'replay'],
+  ...['waiting', 'grants'],
 ]
 
 export interface Routines {

@@ -19,6 +19,8 @@ export interface CrewsContext {
   readonly listener: Listener
   readonly options: ResolvedWorkerOptions
   crew(subscription: ResolvedSubscription): Crew
+  /** Crews came or went. */
+  changed(): void
 }
 
 export class Crews {
@@ -44,6 +46,10 @@ export class Crews {
     return this.#crews.values()
   }
 
+  named(name: string): Crew | undefined {
+    return this.#crews.get(name)
+  }
+
   get serving(): Serving {
     return { names: [...this.#crews.keys()], kinds: this.#context.kinds.names }
   }
@@ -51,7 +57,8 @@ export class Crews {
   /** From now on whoever comes begins at once. */
   run(): void {
     this.#running = true
-    for (const crew of this.all) crew.run()
+    for (const crew of this.all) crew.begin()
+    this.#context.changed()
   }
 
   /** A subscription declared in code after the start. */
@@ -120,10 +127,20 @@ export class Crews {
 
   /** One whose row is gone is served no more. */
   #lookForRow(name: string): void {
-    if (this.#context.registry.rows.has(name) || this.#changing.has(name)) return
-    if (this.#stored.has(name)) void this.#change(name, () => this.#retire(name))
+    if (this.#changing.has(name)) return
+    if (this.#context.registry.rows.has(name)) this.#lookAtRevision(name)
+    else if (this.#stored.has(name)) void this.#change(name, () => this.#retire(name))
     else if (!this.#warned.has(name))
       this.#warn('HMD_SUBSCRIPTION_UNKNOWN', name, `${name} was removed: it is not served`)
+  }
+
+  /** A newer revision than this code has. One that is stored follows by itself. */
+  #lookAtRevision(name: string): void {
+    const subscription = this.#crews.get(name)?.subscription
+    if (subscription === undefined || this.#stored.has(name) || this.#warned.has(name)) return
+    if (!this.#context.registry.state(subscription).outdated) return
+    const says = `${name} has a newer revision than ${subscription.revision}: this worker no longer serves it`
+    this.#warn('HMD_SUBSCRIPTION_OUTDATED', name, says)
   }
 
   async #serveStored(stored: Stored): Promise<void> {
@@ -150,7 +167,8 @@ export class Crews {
   #add(subscription: ResolvedSubscription): void {
     const crew = this.#context.crew(subscription)
     this.#crews.set(subscription.name, crew)
-    if (this.#running) crew.run()
+    if (this.#running) crew.begin()
+    this.#context.changed()
   }
 
   async #retire(name: string): Promise<void> {
@@ -158,6 +176,7 @@ export class Crews {
     if (crew === undefined) return
     await crew.retire(this.#context.options.stopGraceMs)
     this.#crews.delete(name)
+    this.#context.changed()
     if (this.#stored.delete(name)) await this.#close(crew.subscription)
   }
 

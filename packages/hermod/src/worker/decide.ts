@@ -60,6 +60,8 @@ export type Action =
   | { readonly do: 'again' }
   /** Reads, delivers and settles one batch. */
   | { readonly do: 'round' }
+  /** Ends for now: whoever looks on behalf of all idle loops calls again (lookout.ts). */
+  | { readonly do: 'sleep' }
   /** Waits for a call, at most for so long. */
   | { readonly do: 'rest'; readonly ms: number }
 
@@ -70,15 +72,21 @@ export function decide(view: View, nowMs: number): Action {
   if (view.outdated && view.lanes > 0) return { do: 'release', all: true }
   // What is under way when a subscription is paused ends and counts.
   if (view.mode === 'paused' && view.free > 0) return { do: 'release', all: false }
-  if (view.mode === 'paused' || view.outdated) return { do: 'rest', ms: view.pollMs }
+  if (view.mode === 'paused' || view.outdated) return canSleep(view) ? { do: 'sleep' } : { do: 'rest', ms: view.pollMs }
   if (view.ahead) return { do: view.breaker === undefined ? 'round' : 'forget' }
   if (view.balanceAtMs <= nowMs) return { do: 'balance' }
+  if (canSleep(view)) return { do: 'sleep' }
   if (view.breaker !== undefined) return whileOpen(view, view.breaker, nowMs)
   if (view.replayAtMs <= nowMs) return { do: 'replay' }
   if (view.readable === 0) return rest(view, nowMs)
   if (view.againAtMs <= nowMs) return { do: 'again' }
   if ((view.called || view.lookAtMs <= nowMs) && view.rateAtMs <= nowMs) return { do: 'round' }
   return view.idle ? { do: 'release', all: false } : rest(view, nowMs)
+}
+
+/** Without lanes, and nothing was found for a while. */
+function canSleep({ lanes, idle }: View): boolean {
+  return lanes === 0 && idle
 }
 
 /** Lanes are kept while the destination is away: what was delivered beyond the cursor is known only here. */

@@ -23,16 +23,20 @@ export async function tell(db: Database, heard: Heard): Promise<void> {
 
 export function textOf(heard: Heard): string {
   if (heard.what !== 'numbered' || heard.news === undefined) return heard.what
-  return `numbered ${heard.news.lanes.join(',')} ${heard.news.kinds.join(',')}`
+  const { lanes, kinds, from, to } = heard.news
+  return `numbered ${lanes.join(',')} ${kinds.join(',')} ${from} ${to}`
 }
 
 /** Whatever is not understood, of an older or newer version, means: look everywhere. */
 export function hear(text: string | undefined): Heard {
   if (text === 'defined') return { what: 'defined' }
   if (text === 'numbered') return { what: 'numbered' }
-  const [, lanes, kinds] = /^numbered ([\d,]+) ([\d,]+)$/.exec(text ?? '') ?? []
-  if (lanes === undefined || kinds === undefined) return { what: 'committed' }
-  return { what: 'numbered', news: { lanes: numbers(lanes), kinds: numbers(kinds) } }
+  const [, lanes, kinds, from, to] = /^numbered ([\d,]+) ([\d,]+) (\d+) (\d+)$/.exec(text ?? '') ?? []
+  if (lanes === undefined || kinds === undefined || from === undefined || to === undefined) return { what: 'committed' }
+  return {
+    what: 'numbered',
+    news: { lanes: numbers(lanes), kinds: numbers(kinds), from: BigInt(from), to: BigInt(to) },
+  }
 }
 
 function numbers(list: string): number[] {

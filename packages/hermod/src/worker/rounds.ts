@@ -99,7 +99,7 @@ export class Rounds {
     // What does not match, or waits for a retry, is passed meanwhile.
     const passing = batches.filter(moved)
     if (passing.length > 0) await this.#process(passing)
-    return passing.length > 0
+    return false
   }
 
   /** Parked rounds that are back are settled like any other. */

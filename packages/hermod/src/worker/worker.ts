@@ -5,11 +5,9 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Database } from '../database.ts'
-import { HermodError } from '../errors.ts'
 import type { EventDefinitions } from '../event-definitions.ts'
 import { compileFilter } from '../filter.ts'
 import { Kinds } from '../flow/kinds.ts'
-import type { News } from '../flow/sequence.ts'
 import type { Journeys } from '../journeys/journeys.ts'
 import type { Runner } from '../journeys/runner.ts'
 import type { ResolvedSubscription, ResolvedWorkerOptions } from '../options.ts'
@@ -18,7 +16,7 @@ import { type Listener, notify } from '../telemetry.ts'
 import { Crew } from './crew.ts'
 import { Crews } from './crews.ts'
 import { Listen } from './listen.ts'
-import type { Loop } from './loop.ts'
+import { Lookout } from './lookout.ts'
 import { hear } from './news.ts'
 import { Numbering } from './numbering.ts'
 import { Poller } from './poller.ts'
@@ -59,6 +57,7 @@ export class Worker {
   readonly #turnstile: Turnstile
   readonly #kinds = new Kinds()
   readonly #crews: Crews
+  readonly #lookout: Lookout
   #running: Promise<unknown> = Promise.resolve()
   #heartbeat: NodeJS.Timeout | undefined
   #early: readonly NodeJS.Timeout[] = []
@@ -75,7 +74,7 @@ export class Worker {
       wake: this.#committed,
       busyPollMs: options.busyPollMs,
       pollMs: options.pollMs,
-      numbered: (news) => this.#tellLoops(news),
+      numbered: (news) => this.#lookout.tell(news),
       others: () => this.#registry.others,
     })
     this.#listen = options.listen ? new Listen(db, listener, (message) => this.#heard(message?.payload)) : undefined
@@ -84,7 +83,18 @@ export class Worker {
     this.#turnstile = new Turnstile(options.concurrency)
     const { kinds } = context
     const crew = (subscription: ResolvedSubscription) => this.#crewOf(subscription)
-    this.#crews = new Crews({ db, kinds, registry: this.#registry, listener, options, crew }, subscriptions)
+    const changed = () => this.#lookout.changed()
+    this.#lookout = new Lookout({
+      db,
+      kinds: this.#kinds,
+      listener,
+      pollMs: options.pollMs,
+      busyPollMs: options.busyPollMs,
+      crews: () => this.#crews.all,
+      crew: (name) => this.#crews.named(name),
+      state: ({ subscription }) => this.#registry.state(subscription),
+    })
+    this.#crews = new Crews({ db, kinds, registry: this.#registry, listener, options, crew, changed }, subscriptions)
   }
 
   get options(): ResolvedWorkerOptions {
@@ -128,7 +138,9 @@ export class Worker {
   /** After the first step: mostly there is nothing to claim before it, and each statement is slow the first time. */
   async #runLoops(): Promise<void> {
     await this.#numbering.begun()
-    if (this.#stopped === undefined) this.#crews.run()
+    if (this.#stopped !== undefined) return
+    this.#crews.run()
+    await this.#lookout.run()
   }
 
   /** Once through everything there is, or until the deadline; for cron and serverless. */
@@ -142,7 +154,8 @@ export class Worker {
       while (worked && performance.now() < untilMs) {
         const numbered = await this.#numbering.all(untilMs)
         // All of them end before lanes are given back, also when one fails.
-        const turns = await Promise.allSettled(this.#loops.map((loop) => loop.runUntilIdle(untilMs)))
+        const loops = (await this.#lookout.waiting()).flatMap((crew) => crew.loops)
+        const turns = await Promise.allSettled(loops.map((loop) => loop.runUntilIdle(untilMs)))
         for (const turn of turns) if (turn.status === 'rejected') throw turn.reason
         worked = numbered > 0 || turns.some((turn) => turn.status === 'fulfilled' && turn.value)
       }
@@ -150,7 +163,7 @@ export class Worker {
       if (performance.now() < untilMs) await this.#upkeep?.once()
     } finally {
       clearTimeout(cut)
-      await Promise.all(this.#loops.map((loop) => loop.end()))
+      await Promise.all([...this.#crews.all].flatMap(({ present }) => present).map((loop) => loop.end()))
       await this.#crews.end()
       await this.#journeys.stop()
       await this.#registry.leave()
@@ -166,6 +179,7 @@ export class Worker {
   async #stop(): Promise<void> {
     this.#registry.drain()
     this.#numbering.stop()
+    this.#lookout.stop()
     const crews = this.#crews.end()
     const journeys = this.#journeys.stop()
     clearInterval(this.#heartbeat)
@@ -184,17 +198,9 @@ export class Worker {
     const heard = hear(text)
     if (heard.what === 'committed') this.#committed.wake()
     else if (heard.what === 'defined') this.#beat()
-    else this.#tellLoops(heard.news)
+    else this.#lookout.tell(heard.news)
     // The connection is new: what was said meanwhile is lost.
-    if (text === undefined) this.#tellLoops(undefined)
-  }
-
-  get #loops(): readonly Loop[] {
-    return [...this.#crews.all].flatMap(({ loops }) => loops)
-  }
-
-  #tellLoops(news: News | undefined): void {
-    for (const crew of this.#crews.all) crew.hear(news)
+    if (text === undefined) this.#lookout.tell(undefined)
   }
 
   #beat(): void {
@@ -214,15 +220,13 @@ export class Worker {
   #crewOf(subscription: ResolvedSubscription): Crew {
     const { concurrency } = this.#context.options
     const count = subscription.lanes === 1 ? 1 : Math.min(concurrency, subscription.inFlightMax ?? concurrency)
-    const abort = new AbortController()
-    const signal = AbortSignal.any([this.#abort.signal, abort.signal])
-    return new Crew(this.#station(subscription, signal), count, abort)
+    const station = (abort: AbortSignal) => this.#station(subscription, AbortSignal.any([this.#abort.signal, abort]))
+    return new Crew(subscription, count, station)
   }
 
   #station(subscription: ResolvedSubscription, abort: AbortSignal): Station {
     const { db, options, listener, definitions, random } = this.#context
     const { rate, sink } = subscription
-    let warned = false
     const station: Omit<Station, 'poller'> & { poller: Poller | undefined } = {
       db,
       subscription,
@@ -241,27 +245,12 @@ export class Worker {
       rate: rate === undefined ? undefined : new Rate(rate.perSecond),
       abort,
       listens: compileFilter(subscription),
-      state: () => {
-        const state = this.#registry.state(subscription)
-        if (state.outdated && !warned) this.#warnOutdated(subscription)
-        warned ||= state.outdated
-        return state
-      },
+      state: () => this.#registry.state(subscription),
       // A loop must not wait for what follows: it may be its own end.
       refresh: () =>
         this.#registry.beat().then(() => void this.#crews.follow().catch((error) => this.#tell('heartbeat', error))),
     }
     if (sink.poll !== undefined) station.poller = new Poller(station)
     return station
-  }
-
-  /** One that is stored follows by itself. */
-  #warnOutdated({ name, revision }: ResolvedSubscription): void {
-    if (this.#registry.rows.get(name)?.kind !== null) return
-    const { message, code } = new HermodError(
-      'HMD_SUBSCRIPTION_OUTDATED',
-      `${name} has a newer revision than ${revision}: this worker no longer serves it`,
-    )
-    notify(this.#context.listener, 'warning', { code, message, subscription: name })
   }
 }
