@@ -221,6 +221,7 @@ create table outbox.lane (
   constraint lane_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE,
   constraint lane_parked_check CHECK (((length((parked ->> 'handle'::text)) >= 1) AND (length((parked ->> 'handle'::text)) <= 2000)))
 ) with (fillfactor=50);
+create index lane_again on outbox.lane using btree (again_at) where (again_at is not null);
 
 create table outbox.leaf (
   name text not null,
@@ -250,6 +251,15 @@ create table outbox.migration (
   applied_at timestamp with time zone not null default now(),
   constraint migration_pkey PRIMARY KEY (version)
 );
+
+create table outbox.removed (
+  subscription text not null,
+  revision integer not null,
+  changed_in xid8 not null default pg_current_xact_id(),
+  at timestamp with time zone not null default outbox.clock(),
+  constraint removed_pkey PRIMARY KEY (subscription)
+);
+create index removed_changed on outbox.removed using btree (changed_in);
 
 create table outbox.replay (
   subscription text not null,
@@ -300,6 +310,14 @@ create table outbox.shadow (
   constraint shadow_pkey PRIMARY KEY (subscription, lane, fence, pos)
 );
 
+create table outbox.sink_settings (
+  subscription text not null,
+  settings jsonb not null,
+  constraint sink_settings_pkey PRIMARY KEY (subscription),
+  constraint sink_settings_subscription_fkey FOREIGN KEY (subscription) REFERENCES outbox.subscription(name) ON DELETE CASCADE,
+  constraint sink_settings_settings_check CHECK (((jsonb_typeof(settings) = 'object'::text) AND (octet_length((settings)::text) <= 32768)))
+);
+
 create table outbox.step (
   id bigint not null generated always as identity,
   at timestamp with time zone not null,
@@ -343,13 +361,19 @@ create table outbox.subscription (
   held_count integer not null default 0,
   probe_at timestamp with time zone,
   probe_owner text,
+  kind text,
+  changed_in xid8 not null default pg_current_xact_id(),
   constraint subscription_pkey PRIMARY KEY (name),
   constraint subscription_check CHECK ((((held_cause IS NULL) = (held_since IS NULL)) AND ((held_cause IS NULL) = (probe_at IS NULL)))),
   constraint subscription_held_cause_check CHECK ((held_cause = ANY (ARRAY['unavailable'::text, 'misconfigured'::text]))),
+  constraint subscription_kind_check CHECK ((kind ~ '^[a-z][a-z0-9_.:-]{0,62}$'::text)),
   constraint subscription_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'dry-run'::text, 'paused'::text]))),
   constraint subscription_name_check CHECK ((name ~ '^[a-z][a-z0-9_.:-]{0,62}$'::text)),
   constraint subscription_revision_check CHECK ((revision >= 1))
 );
+create index subscription_changed on outbox.subscription using btree (changed_in);
+create index subscription_held on outbox.subscription using btree (name) where (held_cause is not null);
+create index subscription_ledger on outbox.subscription using btree (name) where ledger;
 
 create table outbox.upkeep (
   piece text not null,
@@ -376,6 +400,8 @@ create table outbox.worker (
   draining boolean not null default false,
   started_at timestamp with time zone not null,
   heartbeat_at timestamp with time zone not null,
+  kinds text[] not null default '{}'::text[],
+  listed_in xid8 not null default pg_current_xact_id(),
   constraint worker_pkey PRIMARY KEY (id)
 ) with (fillfactor=50);
 
@@ -460,6 +486,9 @@ function outbox.apply_grants() → void
 function outbox.ask_journey(of_id bigint, want text) → outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 21be16cbd8c9ff42f6190b4820a41627
 
+function outbox.assert_definable(sub text, expected integer, known outbox.subscription) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 69dd178490e16f5ffe56d1d540ee1245
+
 function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → void
   plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- b406676e1a3485ac3d51f86a37fba96c
 
@@ -486,6 +515,9 @@ function outbox.audit_policy(of_action text, of_subscription text, what text, ro
 
 function outbox.batch_end(s outbox.subscription, of_lane smallint, after bigint) → bigint
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 2f603bf66d05112ee5884c0625fa9294
+
+function outbox.beat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], of_kinds text[], is_draining boolean, alive_ms integer, since pg_snapshot, asked text[]) → TABLE(seen text, unlisted boolean, others jsonb, changed jsonb, removed text[])
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- e3a60950b2e7d05a5077b8decf1df71a
 
 function outbox.begin_replay(of_journey bigint) → void
   sql volatile -- ceefaf7ce1189ec17459fd1b70ea9294
@@ -531,6 +563,9 @@ function outbox.dead_group(d outbox.delivery) → text
 
 function outbox.decide(sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text, OUT done bigint[], OUT superseded bigint[]) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- 23b0167dddaf0252fa775b960f91d594
+
+function outbox.define(sub text, expected integer, of_kind text, settings jsonb, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → integer
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8c594343aebf4ed2e25056fe3c0785c7
 
 function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text, now timestamp with time zone) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 102c573b19a44a1ef757433e4ebe6b31
@@ -612,9 +647,6 @@ function outbox.headers_text(headers text) → text
 
 function outbox.heard(sub text, at_pos bigint, of_type text, of_aggregate_type text) → boolean
   sql stable -- 5a74d61d90010e1bd3bba2f30e45d041
-
-function outbox.heartbeat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], is_draining boolean, alive_ms integer) → TABLE(name text, revision integer, mode text, held_cause text, probe_ms bigint, lanes smallint, workers integer, others boolean, replay jsonb)
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 50672104283123b435bc1fef7df875c4
 
 function outbox.held(sub text, who text, lanes smallint[], fences bigint[]) → TABLE(lane smallint, pos bigint)
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 4a544cac89520caf6d2dfedf4947790e
@@ -733,6 +765,9 @@ function outbox.log_since() → timestamp with time zone
 function outbox.long_held(rels oid[]) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- c46482b475c395034171425d9937bb39
 
+function outbox.look(known bigint, rows_max integer, subs text[], heard bigint[]) → TABLE(head bigint, upto bigint, kinds smallint[], waiting text[], clear text[])
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 5fb229baabcbd2d5abf361f7119f4e6f
+
 function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) → text
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c9d6f0b82dc441e33ffe382b9a18e052
 
@@ -740,7 +775,7 @@ function outbox.matches(patterns text[], type text) → boolean
   sql immutable parallel safe -- 29272b3959e556975cf59e2aed424fb8
 
 function outbox.may_execute(role text, name text, volatility "char", definer boolean) → boolean
-  sql immutable parallel safe -- a6532c0d71a1f503bfbe680c859a04c2
+  sql immutable parallel safe -- e0576905af1e0abfabaaf7d43af0834c
 
 function outbox.near_ids() → integer
   sql immutable parallel safe -- bd0d42f20a8f2c45b43536f18c6d2723
@@ -759,6 +794,12 @@ function outbox.note_again(sub text, lanes smallint[], call_ms integer) → void
 
 function outbox.note_audited(step_id bigint) → void
   sql volatile -- ae5e82f24866ec00157110147888b265
+
+function outbox.note_change() → trigger
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- d12181f64586d69d129ed8c84b2142cd
+
+function outbox.note_removed() → trigger
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 3c16acd33953c54a0da98b66449df2aa
 
 function outbox.number_due(after_at timestamp with time zone, after_id bigint, now timestamp with time zone, piece integer, base bigint, lane_count smallint, OUT picked integer, OUT numbered integer, OUT last_at timestamp with time zone, OUT last_id bigint) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 79d08c1c5f4910a4cb70a8cc5c4e5557
@@ -787,6 +828,9 @@ function outbox.park(sub text, who text, handle text, lanes json) → SETOF smal
 function outbox.parked_in(sub text, of_lane smallint) → TABLE(handle text, "from" bigint, "to" bigint, delivered integer, superseded integer, since timestamp with time zone)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 462ce212a82e54420cb17c0e0a2c908c
 
+function outbox.pass_idle(every_ms integer, rows_max integer) → integer
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a074118983d026cb66141343a5c707a0
+
 function outbox.picked(positions bigint[], ids bigint[], hashes integer[], kept bigint[]) → TABLE(pos bigint, id bigint, hash integer)
   sql stable set search_path=pg_catalog, pg_temp set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off -- 7403df3f62d3237b339096d84a444e2a
 
@@ -794,7 +838,7 @@ function outbox.probe(sub text, who text, call_ms integer) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- c1bc3befef77a2fd1bb57f6f3351b3ff
 
 function outbox.prune(event_days numeric, delivery_days numeric, key_days numeric, rows_max integer) → TABLE(what text, rows bigint)
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 716d88fa703bba84902ff7c0c9bc9f8f
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- c9442221a206f76d09d102e956d207e0
 
 function outbox.prune_archived(sub text, of_lane smallint, positions bigint[], updated timestamp with time zone[], place text) → bigint
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- c63691d34bd39ce5e72d1c5c7070d1e0
@@ -844,6 +888,9 @@ function outbox.release_held(before outbox.subscription, after outbox.subscripti
 function outbox.remember_identity() → text
   sql volatile -- 5a24e1225862110904edb009da09b40f
 
+function outbox.remove(sub text) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 7c898208e80d1ae0fb907e2327896922
+
 function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer) → SETOF smallint
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 442220fbbfd96f1454054cdc6abb4014
 
@@ -865,6 +912,9 @@ function outbox.retention_report(days numeric) → TABLE(subscription text, firs
 function outbox.rolled_back(request text, who text, why text) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 843f0592010afed3db206ddc9b6c94f5
 
+function outbox.rows_waiting(head bigint, now timestamp with time zone) → SETOF text
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3a4a7a09310d3fbecd3270fbda2d9ab0
+
 function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) → SETOF outbox.log
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e80b689b460ec0e8d3c4220f66f48912
 
@@ -875,16 +925,19 @@ function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, o
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
 function outbox.sequence(piece integer, known_head bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- fb765da3852b1a031efcf271fc3a06db
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 3400e713f1f7f9ff884629c0cec7dd72
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
+
+function outbox.served(of_id text) → void
+  sql volatile set search_path=pg_catalog, pg_temp -- b7a48e1993f92f15013c232d36c3328b
 
 function outbox.session_headers() → jsonb
   plpgsql stable set search_path=pg_catalog, pg_temp -- 83d4b50c42e5f6dc4632d44416993ca8
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 39e15c8a105428bd5514e41c7da077d1
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3ebbb9947a42a46e375f7d7888161153
 
 function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 214511ce265e2cb08bb82524548a4b77
@@ -901,11 +954,17 @@ function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up
 function outbox.settle_shadow(sub text, who text, batch json) → SETOF smallint
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 587abb4edddfc94402d15ce2d99802cb
 
+function outbox.settles_late(s outbox.subscription, rev integer, given outbox.settlement[]) → boolean
+  sql stable set search_path=pg_catalog, pg_temp -- 7b41ec3d59c715580efb25fb55174f81
+
 function outbox.shadow_of(sub text, lane smallint, OUT fence bigint, OUT pos bigint, OUT delivered bigint) → record
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c8b1cfc7f073f982dc29223176100867
 
 function outbox.sieve(sub text, lanes smallint[], positions bigint[], ids bigint[], hashes integer[], after bigint, up_to bigint) → bigint[]
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e5c93dd47b46b4fa340758b2be6abd47
+
+function outbox.standing(subs text[], heard bigint[], head bigint, now timestamp with time zone) → TABLE(name text, behind boolean, free boolean)
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 615a1af30eb57290465329090dcbe1a6
 
 function outbox.start_epoch(epoch integer) → bigint
   plpgsql volatile set search_path=pg_catalog, pg_temp -- b1ff4490e56fa48f23b4a963d07ef59b
@@ -917,13 +976,13 @@ function outbox.strays(OUT rows integer, OUT top bigint) → record
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 9f6522636faad0dae5aba2c715d6ab9d
 
 function outbox.subscribe(sub text, rev integer, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 08030cfc3dea114e3f1110ad35b92afd
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- d9c342a7cba3891092b7350cfbfbd8fa
 
 function outbox.superseded(s outbox.subscription, lanes smallint[], positions bigint[]) → bigint[]
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f54a7f450d716951560d28229ff2e614
 
 function outbox.table_grants(role text, relation text) → text
-  sql immutable parallel safe -- db2b9afbfa153bc1537afea1d226e8e6
+  sql immutable parallel safe -- e13c28025d3411285daa1f7105493789
 
 function outbox.take_journey(who text, kinds text[], subjects text[], of_id bigint, lease_ms integer) → SETOF outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- b1344b467afe4edc84aa183900f141f6
@@ -969,5 +1028,9 @@ function outbox.watch_options(target regclass, given jsonb) → jsonb
 
 function outbox.whereabouts(of_id bigint, of_xid xid8, of_not_before timestamp with time zone, OUT stage text, OUT pos bigint, OUT lane smallint, OUT hash integer) → record
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 922beeb8b70488937f7bf898996221ca
+
+CREATE TRIGGER note_change BEFORE INSERT OR UPDATE OF revision, definition, mode, lanes, kind, held_cause, probe_at ON outbox.subscription FOR EACH ROW EXECUTE FUNCTION outbox.note_change();
+
+CREATE TRIGGER note_removed AFTER DELETE ON outbox.subscription FOR EACH ROW EXECUTE FUNCTION outbox.note_removed();
 
 CREATE TRIGGER zz_forget_cursors AFTER DELETE ON outbox.subscription FOR EACH ROW EXECUTE FUNCTION outbox.forget_cursors();

@@ -14,13 +14,14 @@ return case role
       || 'worker, outcome, delivered, superseded, failed, dry_run, code)'
     when 'audit' then 'select (id, at, request_id, actor, action, subscription, event_id, pos, reason, count)'
     when 'idempotency' then 'select (event_id, created_at)'
+    when 'sink_settings' then null
     else 'select' end
   when 'producer' then null
   else case
     when relation in ('event', 'setting', 'migration', 'routine', 'grantee') then 'select'
     when relation in ('log', 'kind', 'audit') then 'select, insert'
     when role = 'admin' then 'select, insert, update, delete'
-    when relation = 'watched' then 'select'
+    when relation in ('watched', 'sink_settings', 'removed') then 'select'
     when relation = 'attempt' then 'select, insert'
     when relation in ('subscription', 'filter', 'lane') then 'select, insert, update'
     when relation in ('step', 'scheduled', 'inbox') then 'select, insert, delete'
@@ -35,8 +36,8 @@ return case role
   when 'producer' then name in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'lock')
   when 'reader' then name in ('clock', 'retention_report') or (volatility <> 'v' and not definer)
   when 'worker' then name not in ('emit', 'emit_one', 'emit_many', 'emit_keyed', 'watch', 'unwatch', 'capture',
-    'capture_truncate', 'decide', 'add_to_decision', 'rebase', 'rolled_back', 'lock_events', 'fence_off',
-      'apply_grants', 'grant_role')
+    'capture_truncate', 'decide', 'add_to_decision', 'define', 'remove', 'rebase', 'rolled_back', 'lock_events',
+    'fence_off', 'apply_grants', 'grant_role')
   else name not in ('lock_events', 'fence_off') end;
 
 -- Everything a role has, on everything there is. Runs as the owner; leaves are reached through their parents only.

@@ -152,4 +152,6 @@ begin
   select 'shadows', count(*) into what, rows from gone; return next;
   with gone as (delete from outbox.worker w where w.heartbeat_at < now - interval '1 day' returning 1)
   select 'workers', count(*) into what, rows from gone; return next;
+  with gone as (delete from outbox.removed r where r.at < now - interval '1 day' returning 1)
+  select 'removed', count(*) into what, rows from gone; return next;
 end $$;

@@ -329,8 +329,8 @@ begin
   end if;
   -- The last piece of a window: what committed since the window was opened has not been looked at.
   more := more or continued;
-  -- Lanes and kinds are told for small steps only: then workers read only what is concerned.
-  if due_fresh > 0 or numbered not between 1 and 100 then
+  -- Lanes and kinds are told where they are few: a worker then wakes only the subscriptions that listen.
+  if due_fresh > 0 or numbered = 0 or cardinality(kinds) > 100 then
     lanes := null;
     kinds := null;
   end if;

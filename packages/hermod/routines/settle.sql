@@ -204,6 +204,17 @@ begin
   end loop;
 end $$;
 
+-- A definition made at run time was changed while this batch was out. What was read before the change counts if it
+-- simply passed: the new definition begins where the log ended then. A ledger's rows say for themselves what they are.
+create or replace function outbox.settles_late(
+  s outbox.subscription, rev integer, given outbox.settlement[]) returns boolean
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  select (s).kind is not null and (s).revision = rev + 1 and (s).mode = 'live' and not exists (
+    select from unnest(given) b
+     where b."to" > (select max(f.from_pos) from outbox.filter f where f.subscription = (s).name)
+        or not (s).ledger and (b.failed > 0 or coalesce(b.rows, b.held, b.done) is not null))
+$$;
+
 -- Returns the lanes that were settled. A lane missing from the answer is no longer leased by this worker, or its cursor
 -- is not where the batch began: its result is dropped and its owner delivers again.
 create or replace function outbox.settle(sub text, rev integer, who text, batch json) returns setof smallint
@@ -227,8 +238,8 @@ begin
     order by l.lane for update;
   select * into s from outbox.subscription where name = sub;
   -- A batch of a dry run must never move the live cursor, nor a live batch the cursor of a dry run.
-  if s.name is null or s.revision > rev or (s.mode = 'dry-run') <> coalesce((batch ->> 'rehearsed')::boolean,
-        false) then
+  if s.name is null or (s.mode = 'dry-run') <> coalesce((batch ->> 'rehearsed')::boolean, false)
+     or s.revision > rev and not outbox.settles_late(s, rev, given) then
     return;
   end if;
   if s.mode = 'dry-run' then

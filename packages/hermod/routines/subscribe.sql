@@ -26,6 +26,11 @@ begin
       from generate_series(0, lane_count - 1) n;
     insert into outbox.filter (subscription, from_pos, types, aggregates)
       values (sub, least(coalesce(subscribe.start_pos, head), 0), subscribe.types, subscribe.aggregates);
+  elsif known.kind is not null and not def ? 'kind' then
+    raise exception
+      using errcode = 'HM020',
+        message = format('HMD_SUBSCRIPTION_CONFLICT: %s was made at run time, with a sink of kind %s', sub, known.kind),
+        hint = 'Subscribe under another name, or remove the one that is there.';
   elsif known.revision > rev then
     return;   -- This worker is outdated: it neither claims nor settles, and its heartbeat says so.
   elsif known.revision = rev and known.definition <> def then

@@ -123,6 +123,18 @@ export const catalogue = {
     says: 'There is no subscription of that name.',
     fix: 'Check the name against hermod status, or subscribe it before starting.',
   },
+  HMD_SUBSCRIPTION_UNDELIVERED: {
+    says: 'The subscription still has events that were not delivered; removing it would discard them.',
+    fix: 'Let a worker deliver them, or give confirm with the name of the subscription.',
+  },
+  HMD_SINK_KIND_UNKNOWN: {
+    says: 'No running worker has the kind of sink that a subscription names, so nobody serves it.',
+    fix: 'Register the kind with outbox.sinkKind() where workers run, or correct the kind of the subscription.',
+  },
+  HMD_SINK_KIND_FAILED: {
+    says: 'A kind of sink could not make a sink of the stored settings, so this worker does not serve the subscription.',
+    fix: 'Correct the settings with outbox.subscriptions.change(); it is tried again when they change.',
+  },
   HMD_SINK_BROKEN: {
     says: 'A sink broke its contract: it threw a value that is not an error, or returned outcomes that do not fit.',
     fix: 'Return one outcome per event in the order given, or nothing when all were delivered.',

@@ -37,6 +37,8 @@ export type {
   Mode,
   ModeOptions,
   ModeResult,
+  RemoveOptions,
+  RemoveResult,
   RetryOptions,
   RetryResult,
   State,
@@ -71,7 +73,15 @@ export {
 export type { VerifyPlan, VerifyResult } from './journeys/verify.ts'
 export { assertMigrated, type MigrateOptions, type MigrateResult, migrate } from './migrate.ts'
 export { applyMigrations, assertApplied, type NumberedSql } from './numbered-sql.ts'
-export type { OutboxOptions, SubscriptionOptions, WorkerOptions } from './options.ts'
+export type { Definition, OutboxOptions, SubscriptionOptions, WorkerOptions } from './options.ts'
 export { createOutbox, Outbox } from './outbox.ts'
+export type { MakeSink, Settings, SinkKindOptions } from './sink-kinds.ts'
+export type {
+  ChangeOptions,
+  DefinedSubscription,
+  DefineOptions,
+  ListOptions,
+  Subscriptions,
+} from './subscriptions.ts'
 export type { Listener } from './telemetry.ts'
 export type { Worker } from './worker/worker.ts'

@@ -30,7 +30,9 @@ import type { Archive } from './worker/upkeep/archive.ts'
 
 export { secret } from './check-options.ts'
 export {
+  type Definition,
   type Load,
+  type ResolvedDefinition,
   type ResolvedStartFrom,
   type ResolvedSubscription,
   type StartFrom,
@@ -193,11 +195,12 @@ export function checkTogether(
   worker: ResolvedWorkerOptions,
   subscriptions: readonly ResolvedSubscription[],
   poolMax: number | undefined,
+  stored: readonly string[] = [],
 ): void {
   const names = subscriptions.map(({ name }) => name)
   refuse('start', [
     ...twice(names),
-    ...unserved(worker.subscriptions ?? [], names),
+    ...unserved(worker.subscriptions ?? [], [...names, ...stored]),
     ...outlivingLease(worker, subscriptions),
     ...poolTooSmall(worker.concurrency + 2, poolMax),
   ])
@@ -218,7 +221,7 @@ function unserved(wanted: readonly string[], names: readonly string[]): Problem[
   }))
 }
 
-function outlivingLease(
+export function outlivingLease(
   { leaseMs, subscriptions: only }: ResolvedWorkerOptions,
   subscriptions: readonly ResolvedSubscription[],
 ): Problem[] {

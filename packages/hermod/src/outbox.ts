@@ -3,12 +3,14 @@
  * assembles; every verb lives in its own file.
  */
 import { bounded, statementMs } from './bounded.ts'
+import { refuse } from './check-options.ts'
 import { type Database, type PoolClient, preparing, transaction } from './database.ts'
 import type { DefinedEvents, NewEventOf } from './define-events.ts'
 import * as desk from './desk/desk.ts'
 import { HermodError } from './errors.ts'
 import type { NewEvent } from './event.ts'
 import type { EventDefinitions } from './event-definitions.ts'
+import { definitions as storedUnder } from './flow/define.ts'
 import { type Aggregate, type EmitOptions, emit, lock, Waiting } from './flow/emit.ts'
 import { assertSequencer } from './flow/sequence.ts'
 import { subscribe } from './flow/subscribe.ts'
@@ -22,10 +24,12 @@ import type { RebuildPlan } from './journeys/rebuild.ts'
 import { replayWithin } from './journeys/replay.ts'
 import type { VerifyPlan } from './journeys/verify.ts'
 import { assertLanes, assertMigrated, type MigrateResult, migrate } from './migrate.ts'
+import { didYouMean } from './nearest.ts'
 import {
   checkTogether,
   type OutboxOptions,
   outboxOptions,
+  outlivingLease,
   type ResolvedOutboxOptions,
   type ResolvedSubscription,
   type SubscriptionOptions,
@@ -33,6 +37,8 @@ import {
   type WorkerOptions,
   workerOptions,
 } from './options.ts'
+import { type MakeSink, type SinkKindOptions, SinkKinds } from './sink-kinds.ts'
+import { Subscriptions } from './subscriptions.ts'
 import { tell } from './worker/news.ts'
 import { Worker } from './worker/worker.ts'
 
@@ -49,6 +55,9 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   readonly db: Database
   /** Long work that survives its process: replay, rebuild, verify. */
   readonly journeys: Journeys
+  /** Subscriptions made at run time: stored in the database, served by every worker that has their kind of sink. */
+  readonly subscriptions: Subscriptions
+  readonly #kinds = new SinkKinds()
   readonly #options: ResolvedOutboxOptions
   readonly #indexes: Indexes
   readonly #subscriptions = new Map<string, ResolvedSubscription>()
@@ -61,6 +70,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     this.db = this.#options.pool as unknown as Database
     hearPool(this.#options.pool, this.#options.listener)
     this.journeys = new Journeys(this.db, this.#options.listener)
+    this.subscriptions = new Subscriptions(this.db, this.#kinds)
     this.#indexes = new Indexes({
       db: this.db,
       journeys: this.journeys,
@@ -119,7 +129,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     return unwatch(this.db, table)
   }
 
-  /** Declares a subscription; it is installed when a worker starts. */
+  /** Declares a subscription; it is installed when a worker starts, or at once by those that run here. */
   subscribe(name: string, options: SubscriptionOptions): this {
     const subscription = subscriptionOptions(name, options)
     if (this.#subscriptions.has(name)) {
@@ -127,7 +137,50 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
         field: 'name',
       })
     }
+    this.#serve(subscription)
+    return this
+  }
+
+  /**
+   * Serves it no more in this process: its calls end and are settled, its lanes are given back, its sink is closed.
+   * With `remove` it is deleted for everybody.
+   */
+  async unsubscribe(name: string): Promise<undefined>
+  async unsubscribe(name: string, remove: { readonly remove: true } & desk.RemoveOptions): Promise<desk.RemoveResult>
+  async unsubscribe(
+    name: string,
+    options?: { readonly remove: true } & desk.RemoveOptions,
+  ): Promise<desk.RemoveResult | undefined> {
+    const subscription = this.#subscriptions.get(name)
+    if (subscription === undefined && options === undefined) {
+      const meant = didYouMean(String(name), this.#subscriptions.keys())
+      throw new HermodError('HMD_SUBSCRIPTION_UNKNOWN', `nothing is subscribed as ${name} here${meant}`)
+    }
+    this.#subscriptions.delete(name)
+    await Promise.all([...this.#workers].map((worker) => worker.unserve(name)))
+    try {
+      // After its calls have ended: what they delivered is not discarded.
+      return options && (await desk.remove(this.db, name, options))
+    } catch (error) {
+      if (subscription !== undefined) this.#serve(subscription)
+      throw error
+    } finally {
+      if (subscription !== undefined && !this.#subscriptions.has(name)) await subscription.sink.close?.()
+    }
+  }
+
+  #serve(subscription: ResolvedSubscription): void {
+    const { name } = subscription
+    const serving = [...this.#workers].filter(({ options }) => options.subscriptions?.includes(name) ?? true)
+    for (const { options } of serving) refuse('subscribe', outlivingLease(options, [subscription]))
     this.#subscriptions.set(name, subscription)
+    for (const worker of serving) void worker.serve(subscription)
+  }
+
+  /** Registers a kind of sink for subscriptions made at run time: how a sink is made of their settings. */
+  sinkKind(kind: string, make: MakeSink, options: SinkKindOptions = {}): this {
+    this.#kinds.register(kind, make, options)
+    for (const worker of this.#workers) worker.reconsider()
     return this
   }
 
@@ -266,8 +319,14 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   async #worker(given: WorkerOptions): Promise<Worker> {
     const options = workerOptions(given)
     const all = [...this.#subscriptions.values()]
-    checkTogether(options, all, this.#options.pool.options?.max)
     const { subscriptions: only } = options
+    const stored = only === undefined ? [] : await storedUnder(this.db, only).catch(() => [])
+    checkTogether(
+      options,
+      all,
+      this.#options.pool.options?.max,
+      stored.map(({ name }) => name),
+    )
     const served = only === undefined ? all : all.filter(({ name }) => only.includes(name))
     await assertMigrated(this.db)
     await assertLanes(this.db, this.#options.lanes)
@@ -284,6 +343,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
       definitions,
       random,
       journeys: this.journeys,
+      kinds: this.#kinds,
     })
   }
 }

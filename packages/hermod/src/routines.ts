@@ -12,8 +12,9 @@ import { version } from './version.ts'
 /** A function comes after those that its text names at creation; `grants` is last, so that it finds all of them. */
 export const routineNames: readonly string[] = [
   ...['clock', 'hash', 'partition', 'emit', 'identity', 'kind', 'head', 'sequence', 'cursor'],
-  ...['again', 'claim', 'lease', 'park', 'read', 'subscribe', 'ledger', 'settle', 'breaker', 'worker', 'auditor'],
-  ...['rebase', 'status', 'upkeep', 'retention', 'prune', 'trim', 'decide', 'watch', 'journey', 'replay', 'grants'],
+  ...['again', 'claim', 'lease', 'park', 'read', 'subscribe', 'define', 'ledger', 'settle', 'breaker', 'worker'],
+  ...['auditor', 'rebase', 'status', 'upkeep', 'retention', 'prune', 'trim', 'decide', 'watch', 'journey', 'replay'],
+  ...['waiting', 'grants'],
 ]
 
 export interface Routines {

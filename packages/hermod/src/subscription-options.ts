@@ -3,6 +3,7 @@ import {
   type Checked,
   callable,
   decimal,
+  flag,
   group,
   integer,
   list,
@@ -15,10 +16,12 @@ import {
   text,
   withDefault,
 } from './check-options.ts'
+import type { HermodError } from './errors.ts'
 import type { OutboxEvent } from './event.ts'
 import { timeOf } from './event-fields.ts'
 import { aggregateTypeProblem } from './event-names.ts'
 import { validatePattern } from './filter.ts'
+import { payloadToText } from './payload.ts'
 import { asSink, type Sink, type SinkFunction } from './sinks/sink.ts'
 import type { RetryPolicy } from './worker/retry.ts'
 
@@ -108,6 +111,62 @@ export type ResolvedSubscription = Checked<typeof subscriptionSpec> & {
   readonly ledger: boolean
 }
 
+/** What is stored of a subscription made at run time: everything but functions, and the kind of its sink. */
+export interface Definition extends Omit<SubscriptionOptions, 'revision' | 'sink' | 'load' | 'loads' | 'lanes'> {
+  /** Registered with outbox.sinkKind() where workers run. */
+  readonly kind: string
+  /** What the kind makes its sink of: JSON of at most 16,384 bytes. */
+  readonly settings?: Readonly<Record<string, unknown>>
+  /** One lane when left out: thousands of subscriptions are cheap then, and each still has its order. */
+  readonly lanes?: 'all' | 1
+  /** Its sink keeps a row for each event (mail, SMS). The kind says it where it is registered. */
+  readonly ledger?: boolean
+}
+
+export const settingsBytesMax = 16_384
+
+const { revision: _revision, sink: _sink, load: _load, loads: _loads, ...policySpec } = subscriptionSpec
+
+const definitionSpec = {
+  ...policySpec,
+  kind: text(kindNameProblem),
+  settings: withDefault(rule(readSettings), {}),
+  lanes: oneOf(['all', 1], 1),
+  ledger: optional(flag(false)),
+}
+
+export type ResolvedDefinition = Checked<typeof definitionSpec> & { readonly name: string }
+
+export function definitionOptions(name: string, given: Definition): ResolvedDefinition {
+  const problems: Problem[] = []
+  text(subscriptionNameProblem).read(name, 'name', problems)
+  const checked = readGroup(given, '', definitionSpec, problems)
+  problems.push(...policyProblems(checked, checked.ledger ?? false))
+  refuse(`subscription ${JSON.stringify(String(name).slice(0, 63))}`, problems)
+  return Object.freeze({ ...checked, name })
+}
+
+export function kindNameProblem(kind: unknown): string | undefined {
+  if (typeof kind === 'string' && NAME.test(kind)) return undefined
+  return 'must be the name of a kind: lower case letters, digits and _ . : -, at most 63 of them'
+}
+
+/** Never echoed: there may be secrets in it. */
+function readSettings(value: unknown, field: string, problems: Problem[]): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    problems.push({ field, says: 'must be an object of JSON values' })
+    return {}
+  }
+  try {
+    const { text: json, bytes } = payloadToText(value, field)
+    if (bytes <= settingsBytesMax) return JSON.parse(json)
+    problems.push({ field, says: `must be at most ${settingsBytesMax} bytes of JSON (got ${bytes})` })
+  } catch (error) {
+    problems.push({ field: (error as HermodError).field ?? field, says: 'must hold only what JSON can carry' })
+  }
+  return {}
+}
+
 const NAME = /^[a-z][a-z0-9_.:-]{0,62}$/
 
 export function subscriptionNameProblem(name: unknown): string | undefined {
@@ -119,24 +178,25 @@ export function subscriptionOptions(name: string, given: SubscriptionOptions): R
   const problems: Problem[] = []
   text(subscriptionNameProblem).read(name, 'name', problems)
   const checked = readGroup(given, '', subscriptionSpec, problems)
-  if (checked.retry?.capMs < checked.retry?.baseMs) {
-    problems.push({
-      field: 'retry.capMs',
-      says: `must be at least retry.baseMs (${checked.retry.baseMs})`,
-    })
-  }
   if (checked.loads === 'references' && checked.load === undefined) {
     problems.push({ field: 'loads', says: 'must be left out without load' })
   }
   const ledger = checked.sink?.capabilities?.ledger ?? false
-  if (ledger && checked.coalesce === 'latest') {
-    problems.push({
-      field: 'coalesce',
-      says: 'must be none for a ledger sink: each event has its own effect',
-    })
-  }
+  problems.push(...policyProblems(checked, ledger))
   refuse(`subscribe(${JSON.stringify(String(name).slice(0, 63))})`, problems)
   return Object.freeze({ ...checked, name, ledger })
+}
+
+/** What only shows when all of a policy is known. */
+function policyProblems({ retry, coalesce }: Pick<Checked<typeof policySpec>, 'retry' | 'coalesce'>, ledger: boolean) {
+  const problems: Problem[] = []
+  if (retry?.capMs < retry?.baseMs) {
+    problems.push({ field: 'retry.capMs', says: `must be at least retry.baseMs (${retry.baseMs})` })
+  }
+  if (ledger && coalesce === 'latest') {
+    problems.push({ field: 'coalesce', says: 'must be none for a ledger sink: each event has its own effect' })
+  }
+  return problems
 }
 
 function readSink(value: unknown, field: string, problems: Problem[]): Sink {

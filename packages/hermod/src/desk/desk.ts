@@ -27,6 +27,7 @@ export {
 } from './find.ts'
 export { type Health, type HealthWord, healthWords } from './health.ts'
 export { type Mode, type ModeOptions, type ModeResult, pause, resume, setMode } from './pause.ts'
+export { type RemoveOptions, type RemoveResult, remove } from './remove.ts'
 export { type RetryOptions, type RetryResult, retry, type Which } from './retry.ts'
 export {
   type EventAttempt,

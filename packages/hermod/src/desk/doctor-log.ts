@@ -16,6 +16,15 @@ const UNSERVED = `
   select name, extract(epoch from outbox.clock() - served_at)::bigint::text as seconds from outbox.subscription
    where served_at < outbox.clock() - interval '1 day' and mode <> 'paused' order by 1`
 
+const KINDS = `
+  select s.kind, count(*)::text as count, string_agg(s.name, ', ') filter (where s.n <= 5) as names, s.known::text
+    from (select s.name, s.kind, exists (select from outbox.worker w where s.kind = any (w.kinds) and w.heartbeat_at > l.since) as known,
+                 row_number() over (partition by s.kind order by s.name) as n
+            from (select outbox.clock() - interval '1 minute' as since) l cross join outbox.subscription s
+           where s.kind is not null and not exists (
+             select from outbox.worker w where s.name = any (w.subscriptions) and w.heartbeat_at > l.since)) s
+   group by s.kind, s.known order by 1`
+
 const HELD_BYTES = `select subscription, pg_size_pretty(held_bytes) as size from outbox.retention_report()
   where held_bytes > 0`
 
@@ -79,6 +88,19 @@ async function unserved(db: Database): Promise<Finding> {
   return warn(says.join('; '), fix)
 }
 
+/** Made at run time: nobody has their kind of sink, or it could not make one of their settings. */
+async function kinds(db: Database): Promise<Finding> {
+  const rows = await select(db, KINDS)
+  if (rows.length === 0) return well('every subscription made at run time is served')
+  const says = rows.map(({ kind, count, names, known }) => {
+    const code = known === 'true' ? 'HMD_SINK_KIND_FAILED' : 'HMD_SINK_KIND_UNKNOWN'
+    const why = known === 'true' ? 'is known, but none was made of the settings of' : 'is unknown to every worker, for'
+    return `${code}: the kind of sink ${kind} ${why} ${count} (${names}${Number(count) > 5 ? ', …' : ''})`
+  })
+  const fix = 'Register the kind where workers run (outbox.sinkKind), or change or remove these subscriptions.'
+  return warn(says.join('; '), fix)
+}
+
 async function held(db: Database): Promise<Finding> {
   const rows = await select(db, HOLDS)
   if (rows.length === 0) return well('no destination is held, nothing is paused')
@@ -127,6 +149,7 @@ export const logChecks: readonly Examination[] = [
   { name: 'auditor', look: auditor },
   { name: 'partitions', look: partitions },
   { name: 'unserved subscriptions', look: unserved },
+  { name: 'kinds of sinks', look: kinds },
   { name: 'held subscriptions', look: held },
   { name: 'workers', look: workers },
   { name: 'retention', look: retention },

@@ -49,7 +49,8 @@ function byAge({ row, at, oldestPendingAgeMs, behindMs, workers, pending }: Heal
   const ageMs = Math.max(waiting, idleMs)
   if (ageMs <= behindMs) return { word: 'ok', since: null, why: 'keeping up' }
   const since = new Date(at.getTime() - ageMs + behindMs)
-  const cause = unserved ? 'no worker serves it' : `${pending ?? 'an unknown number of'} pending`
+  const nobody = row.kind_missing === 'true' ? `no worker has its kind of sink, ${row.kind}` : 'no worker serves it'
+  const cause = unserved ? nobody : `${pending ?? 'an unknown number of'} pending`
   return { word: 'behind', since, why: `${cause}; the oldest waits ${duration(ageMs)}` }
 }
 

@@ -19,6 +19,8 @@ export interface Breaker {
 export interface SubscriptionStats {
   readonly name: string
   readonly sink: string | null
+  /** The kind of its sink, if it was made at run time; null: declared in code. */
+  readonly kind: string | null
   readonly mode: 'live' | 'dry-run' | 'paused'
   readonly health: Health
   readonly breaker: Breaker
@@ -65,9 +67,10 @@ export interface StatsOptions {
 
 const scanMax = 100_000
 
-const BASE = `select s.name, s.definition ->> 'sink' as sink, s.mode, s.mode_says, s.mode_by, ${isoTime('s.mode_since')}, s.ledger::text, s.held_cause, ${isoTime('s.held_since')},
+const BASE = `select s.name, coalesce(s.definition ->> 'sink', s.kind) as sink, s.kind, s.mode, s.mode_says, s.mode_by, ${isoTime('s.mode_since')}, s.ledger::text, s.held_cause, ${isoTime('s.held_since')},
     s.held_says, s.held_count::text, ${isoTime('s.probe_at')}, (s.probe_owner is not null)::text as probing, ${isoTime('s.served_at')},
-    (select count(*) from outbox.worker w where s.name = any (w.subscriptions) and w.heartbeat_at > outbox.clock() - interval '5 seconds')::text as workers
+    (select count(*) from outbox.worker w where s.name = any (w.subscriptions) and w.heartbeat_at > outbox.clock() - interval '5 seconds')::text as workers,
+    (s.kind is not null and not exists (select from outbox.worker w where s.kind = any (w.kinds) and w.heartbeat_at > outbox.clock() - interval '5 seconds'))::text as kind_missing
   from outbox.subscription s order by s.name`
 const NOW = `select ${isoTime('outbox.clock()', 'at')}, coalesce((select pos from outbox.step order by id desc limit 1), 0)::text as head,
   (select count(*) from outbox.worker w where w.heartbeat_at > outbox.clock() - interval '5 seconds')::text as workers`
@@ -167,6 +170,7 @@ function subscriptionStats(
   return {
     name,
     sink: row.sink ?? null,
+    kind: row.kind ?? null,
     mode: row.mode as SubscriptionStats['mode'],
     workers,
     health: healthOf({ row, at, oldestPendingAgeMs, behindMs, workers, pending }),

@@ -24,8 +24,11 @@ export interface Step {
   readonly news: News | undefined
 }
 
-/** The lanes and kinds of the events of a small step. */
+/** The lanes and kinds of the events of a step. */
 export interface News {
+  /** Everything above `from`, up to `to`. */
+  readonly from: bigint
+  readonly to: bigint
   readonly lanes: readonly number[]
   readonly kinds: readonly number[]
 }
@@ -49,12 +52,14 @@ export async function sequence(db: Database, rows: number = pieceRows): Promise<
 /** The text is: numbered head more new_epoch [lanes kinds]. */
 export function stepOf(text: string): Step {
   const [numbered, head, more, newEpoch, lanes, kinds] = text.split(' ')
+  const to = BigInt(head ?? 0)
+  const from = to - BigInt(numbered ?? 0)
   return {
     numbered: Number(numbered),
-    head: BigInt(head ?? 0),
+    head: to,
     more: more === 't',
     newEpoch: newEpoch === 't',
-    news: lanes ? { lanes: numbers(lanes), kinds: numbers(kinds ?? '') } : undefined,
+    news: lanes ? { from, to, lanes: numbers(lanes), kinds: numbers(kinds ?? '') } : undefined,
   }
 }
 

@@ -39,7 +39,7 @@ function definition(subscription: ResolvedSubscription): object {
 }
 
 /** Null = the head at the moment of installation. */
-async function startPosition(db: Database, from: ResolvedSubscription['from']): Promise<string | null> {
+export async function startPosition(db: Database, from: ResolvedSubscription['from']): Promise<string | null> {
   if (from === 'now') return null
   if (from === 'beginning') return '0'
   if ('position' in from) return String(from.position)

@@ -60,6 +60,8 @@ export type Action =
   | { readonly do: 'again' }
   /** Reads, delivers and settles one batch. */
   | { readonly do: 'round' }
+  /** Ends for now: whoever looks on behalf of all idle loops calls again (lookout.ts). */
+  | { readonly do: 'sleep' }
   /** Waits for a wake-up, at most `ms`. */
   | { readonly do: 'rest'; readonly ms: number }
 
@@ -75,10 +77,12 @@ function interrupted({ stopping, doubt, returned }: View): Action | undefined {
 }
 
 /** Paused or outdated: lanes go. Calls under way when a subscription is paused are finished and settled. */
-function standingDown({ mode, outdated, lanes, free, pollMs }: View): Action | undefined {
+function standingDown(view: View): Action | undefined {
+  const { mode, outdated, lanes, free, pollMs } = view
   if (mode !== 'paused' && !outdated) return undefined
   if (outdated && lanes > 0) return { do: 'release', all: true }
-  return free > 0 ? { do: 'release', all: false } : { do: 'rest', ms: pollMs }
+  if (free > 0) return { do: 'release', all: false }
+  return canSleep(view) ? { do: 'sleep' } : { do: 'rest', ms: pollMs }
 }
 
 function readAhead({ ahead, breaker }: View): Action | undefined {
@@ -89,6 +93,7 @@ function readAhead({ ahead, breaker }: View): Action | undefined {
 /** Lanes, a breaker that is open, and a replay come before live events. */
 function arranging(view: View, nowMs: number): Action | undefined {
   if (view.balanceAtMs <= nowMs) return { do: 'balance' }
+  if (canSleep(view)) return { do: 'sleep' }
   if (view.breaker !== undefined) return whileOpen(view, view.breaker, nowMs)
   return view.replayAtMs <= nowMs ? { do: 'replay' } : undefined
 }
@@ -103,6 +108,11 @@ function working(view: View, nowMs: number): Action {
 /** When to look for events: as soon as somebody has called, but not faster than the rate limit allows. */
 function lookAtMs({ called, lookAtMs: nextMs, rateAtMs }: View): number {
   return called ? rateAtMs : Math.max(nextMs, rateAtMs)
+}
+
+/** Without lanes, and nothing was found for a while. */
+function canSleep({ lanes, idle }: View): boolean {
+  return lanes === 0 && idle
 }
 
 /** The loop keeps its lanes while the breaker is open: only it knows what was delivered beyond the cursor. */

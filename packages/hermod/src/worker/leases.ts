@@ -186,6 +186,11 @@ export class Leases {
     }
   }
 
+  /** Its loop has ended. */
+  end(): void {
+    loopsOf.get(this.#station)?.delete(this)
+  }
+
   async giveBack(lanes: readonly LeasedLane[] = this.lanes): Promise<void> {
     if (lanes.length === 0) return
     this.lanes = this.lanes.filter((lane) => !lanes.includes(lane))

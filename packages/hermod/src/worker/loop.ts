@@ -1,5 +1,5 @@
 /**
- * One claim loop: decides what comes next (decide.ts), does it, and asks again, until it is stopped.
+ * One claim loop: decides what comes next (decide.ts), does it, and asks again, until it is stopped or idle.
  * An error of the database ends an action, never the loop.
  */
 import { isConnectionError } from '../database.ts'
@@ -33,6 +33,8 @@ export class Loop {
   #stopping = false
   #doubt = false
   #errorsInRow = 0
+  /** The wake-up that the last decision knew of. */
+  #endedAt = 0
   /** The last wake-up that a look has taken into account. */
   #seen = -1
   #lookAtMs = 0
@@ -70,13 +72,19 @@ export class Loop {
     this.#wake.wake()
   }
 
-  /** Runs until stopped; then gives its lanes back. */
+  /** Somebody has called since it decided to end. */
+  get called(): boolean {
+    return this.#wake.count !== this.#endedAt
+  }
+
+  /** Runs until stopped, or until there is nothing to claim; then gives its lanes back. */
   async run(): Promise<void> {
     const keeper = setInterval(() => this.#leases.keep().catch(() => {}), this.#station.leaseMs / 6)
     try {
       for (;;) {
         const action = this.#next()
-        if (action.do === 'end') break
+        this.#endedAt = this.#wake.count
+        if (action.do === 'end' || action.do === 'sleep') break
         await this.#safely(() => this.#act(action))
       }
     } finally {
@@ -90,7 +98,7 @@ export class Loop {
     this.#lookAtMs = 0
     while (performance.now() < untilMs) {
       const action = this.#next()
-      if (action.do === 'end') break
+      if (action.do === 'end' || action.do === 'sleep') break
       if (action.do === 'rest') {
         if (await this.#restOnce(action.ms, untilMs)) continue
         break
@@ -111,6 +119,7 @@ export class Loop {
     await this.#endParked()
     this.#rounds.reading.end()
     await this.#leases.giveBack().catch(() => {})
+    this.#leases.end()
   }
 
   #next(): Action {
@@ -146,7 +155,7 @@ export class Loop {
   }
 
   /** True: something was found. */
-  async #act(action: Exclude<Action, { do: 'end' }>): Promise<boolean> {
+  async #act(action: Exclude<Action, { do: 'end' | 'sleep' }>): Promise<boolean> {
     switch (action.do) {
       case 'rest':
         return this.#rest(action.ms)

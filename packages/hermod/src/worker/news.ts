@@ -10,6 +10,8 @@ export const channel = 'hermod_outbox'
 export type Heard =
   /** There is something to number. */
   | { readonly what: 'committed' }
+  /** A subscription was made, changed or removed. */
+  | { readonly what: 'defined' }
   /** There is something to claim: in these lanes, or anywhere. */
   | { readonly what: 'numbered'; readonly news?: News | undefined }
 
@@ -20,16 +22,21 @@ export async function tell(db: Database, heard: Heard): Promise<void> {
 }
 
 export function textOf(heard: Heard): string {
-  if (heard.what === 'committed' || heard.news === undefined) return heard.what
-  return `numbered ${heard.news.lanes.join(',')} ${heard.news.kinds.join(',')}`
+  if (heard.what !== 'numbered' || heard.news === undefined) return heard.what
+  const { lanes, kinds, from, to } = heard.news
+  return `numbered ${lanes.join(',')} ${kinds.join(',')} ${from} ${to}`
 }
 
 /** A text of another version that is not understood means: look everywhere. */
 export function hear(text: string | undefined): Heard {
+  if (text === 'defined') return { what: 'defined' }
   if (text === 'numbered') return { what: 'numbered' }
-  const [, lanes, kinds] = /^numbered ([\d,]+) ([\d,]+)$/.exec(text ?? '') ?? []
-  if (lanes === undefined || kinds === undefined) return { what: 'committed' }
-  return { what: 'numbered', news: { lanes: numbers(lanes), kinds: numbers(kinds) } }
+  const [, lanes, kinds, from, to] = /^numbered ([\d,]+) ([\d,]+) (\d+) (\d+)$/.exec(text ?? '') ?? []
+  if (lanes === undefined || kinds === undefined || from === undefined || to === undefined) return { what: 'committed' }
+  return {
+    what: 'numbered',
+    news: { lanes: numbers(lanes), kinds: numbers(kinds), from: BigInt(from), to: BigInt(to) },
+  }
 }
 
 function numbers(list: string): number[] {

@@ -5,17 +5,18 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import type { Database } from '../database.ts'
-import { HermodError } from '../errors.ts'
 import type { EventDefinitions } from '../event-definitions.ts'
 import { compileFilter } from '../filter.ts'
 import { Kinds } from '../flow/kinds.ts'
-import type { News } from '../flow/sequence.ts'
 import type { Journeys } from '../journeys/journeys.ts'
 import type { Runner } from '../journeys/runner.ts'
 import type { ResolvedSubscription, ResolvedWorkerOptions } from '../options.ts'
+import type { SinkKinds } from '../sink-kinds.ts'
 import { type Listener, notify } from '../telemetry.ts'
+import { Crew } from './crew.ts'
+import { Crews } from './crews.ts'
 import { Listen } from './listen.ts'
-import { Loop } from './loop.ts'
+import { Lookout } from './lookout.ts'
 import { hear } from './news.ts'
 import { Numbering } from './numbering.ts'
 import { Poller } from './poller.ts'
@@ -37,15 +38,10 @@ export interface WorkerContext {
   readonly definitions: EventDefinitions | undefined
   readonly random: () => number
   readonly journeys: Journeys
+  readonly kinds: SinkKinds
 }
 
 const earlyBeatsMs = [50, 200]
-
-/** A subscription and the claim loops that serve it here. */
-interface Crew {
-  readonly station: Station
-  readonly loops: readonly Loop[]
-}
 
 export class Worker {
   readonly id = randomUUID()
@@ -58,7 +54,10 @@ export class Worker {
   readonly #journeys: Runner
   readonly #committed = new Wake()
   readonly #abort = new AbortController()
-  readonly #crews: readonly Crew[]
+  readonly #turnstile: Turnstile
+  readonly #kinds = new Kinds()
+  readonly #crews: Crews
+  readonly #lookout: Lookout
   #running: Promise<unknown> = Promise.resolve()
   #heartbeat: NodeJS.Timeout | undefined
   #early: readonly NodeJS.Timeout[] = []
@@ -68,21 +67,55 @@ export class Worker {
     const { db, options, listener, subscriptions } = context
     this.#context = context
     this.name = options.name ?? `${hostname()}:${process.pid}`
-    this.#registry = new Registry(db, this.id, this.name, subscriptions)
+    this.#registry = new Registry(db, this.id, this.name, () => this.#crews.serving)
     this.#numbering = new Numbering({
       db,
       listener,
       wake: this.#committed,
       busyPollMs: options.busyPollMs,
       pollMs: options.pollMs,
-      numbered: (news) => this.#tellLoops(news),
+      numbered: (news) => this.#lookout.tell(news),
       others: () => this.#registry.others,
     })
     this.#listen = options.listen ? new Listen(db, listener, (message) => this.#heard(message?.payload)) : undefined
     this.#upkeep = options.upkeep ? new Upkeep(context.upkeepDb, options, listener) : undefined
     this.#journeys = context.journeys.runner(this.name, options.leaseMs)
-    const turnstile = new Turnstile(options.concurrency)
-    this.#crews = subscriptions.map((subscription) => this.#crewOf(subscription, turnstile))
+    this.#turnstile = new Turnstile(options.concurrency)
+    const { kinds } = context
+    const crew = (subscription: ResolvedSubscription) => this.#crewOf(subscription)
+    const changed = () => this.#lookout.changed()
+    this.#lookout = new Lookout({
+      db,
+      kinds: this.#kinds,
+      listener,
+      pollMs: options.pollMs,
+      busyPollMs: options.busyPollMs,
+      crews: () => this.#crews.all,
+      crew: (name) => this.#crews.named(name),
+      state: ({ subscription }) => this.#registry.state(subscription),
+    })
+    this.#crews = new Crews({ db, kinds, registry: this.#registry, listener, options, crew, changed }, subscriptions)
+  }
+
+  get options(): ResolvedWorkerOptions {
+    return this.#context.options
+  }
+
+  /** Serves a subscription from now on, beside the others. What goes wrong is told to the listener. */
+  async serve(subscription: ResolvedSubscription): Promise<void> {
+    await this.#crews.serve(subscription)
+    this.#beat()
+  }
+
+  /** Serves it no more; resolves when its calls have ended and its lanes are given back. */
+  async unserve(name: string): Promise<void> {
+    await this.#crews.unserve(name)
+  }
+
+  /** A kind of sink was registered: there may be subscriptions of it. */
+  reconsider(): void {
+    this.#crews.reconsider()
+    this.#beat()
   }
 
   /** Looks for new commits now; called after local commits. */
@@ -92,7 +125,7 @@ export class Worker {
 
   /** Every loop runs until stop(). */
   async start(): Promise<void> {
-    await this.#registry.beat()
+    await this.#follow()
     this.#heartbeat = setInterval(() => this.#beat(), heartbeatMs)
     // Workers that start together learn of each other before one has taken all lanes for a second.
     this.#early = earlyBeatsMs.map((ms) => setTimeout(() => this.#beat(), ms))
@@ -105,7 +138,9 @@ export class Worker {
   /** After the first step: usually there is nothing to claim before it, and statements are slow the first time. */
   async #runLoops(): Promise<void> {
     await this.#numbering.begun()
-    await Promise.all(this.#loops.map((loop) => loop.run()))
+    if (this.#stopped !== undefined) return
+    this.#crews.run()
+    await this.#lookout.run()
   }
 
   /** Delivers everything there is, or until the deadline; for cron and serverless. */
@@ -114,12 +149,13 @@ export class Worker {
     const cut = setTimeout(() => this.#abort.abort(), deadlineMs)
     try {
       await this.#journeys.takeAll()
-      await this.#registry.beat()
+      await this.#follow()
       let worked = true
       while (worked && performance.now() < untilMs) {
         const numbered = await this.#numbering.all(untilMs)
-        // All loops end before lanes are given back, even if one fails.
-        const runs = await Promise.allSettled(this.#loops.map((loop) => loop.runUntilIdle(untilMs)))
+        // All of them end before lanes are given back, also when one fails.
+        const loops = (await this.#lookout.waiting()).flatMap((crew) => crew.loops)
+        const runs = await Promise.allSettled(loops.map((loop) => loop.runUntilIdle(untilMs)))
         for (const run of runs) if (run.status === 'rejected') throw run.reason
         worked = numbered > 0 || runs.some((run) => run.status === 'fulfilled' && run.value)
       }
@@ -127,7 +163,8 @@ export class Worker {
       if (performance.now() < untilMs) await this.#upkeep?.once()
     } finally {
       clearTimeout(cut)
-      await Promise.all(this.#loops.map((loop) => loop.end()))
+      await Promise.all([...this.#crews.all].flatMap(({ present }) => present).map((loop) => loop.end()))
+      await this.#crews.end()
       await this.#journeys.stop()
       await this.#registry.leave()
     }
@@ -142,15 +179,15 @@ export class Worker {
   async #stop(): Promise<void> {
     this.#registry.drain()
     this.#numbering.stop()
-    for (const loop of this.#loops) loop.stop()
+    this.#lookout.stop()
+    const crews = this.#crews.end()
     const journeys = this.#journeys.stop()
     clearInterval(this.#heartbeat)
     for (const beat of this.#early) clearTimeout(beat)
-    const grace = setTimeout(() => this.#abort.abort(), this.#context.options.stopGraceMs)
     this.#committed.wake()
     await this.#running
+    await crews
     await journeys
-    clearTimeout(grace)
     await this.#upkeep?.stop()
     await this.#listen?.stop()
     await this.#registry.leave().catch((error) => this.#tell('stop', error))
@@ -160,94 +197,60 @@ export class Worker {
   #heard(text: string | undefined): void {
     const heard = hear(text)
     if (heard.what === 'committed') this.#committed.wake()
-    else this.#tellLoops(heard.news)
-    // The connection is new: notifications may have been lost.
-    if (text === undefined) this.#tellLoops(undefined)
-  }
-
-  get #loops(): readonly Loop[] {
-    return this.#crews.flatMap(({ loops }) => loops)
-  }
-
-  /** Wakes only the loops concerned. Events that a subscription does not listen to are skipped at its next poll. */
-  #tellLoops(news: News | undefined): void {
-    for (const { station, loops } of this.#crews) {
-      if (news !== undefined && !listensTo(station, news.kinds)) continue
-      const lanes = station.subscription.lanes === 1 ? [0] : news?.lanes
-      const leased = new Set(loops.flatMap(({ lanes }) => lanes))
-      const free = news === undefined || (lanes ?? []).some((lane) => !leased.has(lane))
-      for (const loop of loops) loop.hear(news && lanes, free)
-    }
+    else if (heard.what === 'defined') this.#beat()
+    else this.#lookout.tell(heard.news)
+    // The connection is new: what was said meanwhile is lost.
+    if (text === undefined) this.#lookout.tell(undefined)
   }
 
   #beat(): void {
-    this.#registry.beat().catch((error) => this.#tell('heartbeat', error))
+    this.#follow().catch((error) => this.#tell('heartbeat', error))
+  }
+
+  /** Tells that this worker lives, and does what the database says. */
+  async #follow(): Promise<void> {
+    await this.#registry.beat()
+    await this.#crews.follow()
   }
 
   #tell(during: string, error: unknown): void {
     notify(this.#context.listener, 'error', { during, error })
   }
 
-  #crewOf(subscription: ResolvedSubscription, turnstile: Turnstile): Crew {
+  #crewOf(subscription: ResolvedSubscription): Crew {
     const { concurrency } = this.#context.options
     const count = subscription.lanes === 1 ? 1 : Math.min(concurrency, subscription.inFlightMax ?? concurrency)
-    const station = this.#station(subscription, turnstile)
-    const share = (index: number) => {
-      const { lanes, workers } = station.state()
-      const mine = Math.ceil(lanes / workers)
-      return Math.floor(mine / count) + (index < mine % count ? 1 : 0)
-    }
-    const loops = Array.from({ length: count }, (_, index) => new Loop(station, () => share(index)))
-    return { station, loops }
+    const station = (abort: AbortSignal) => this.#station(subscription, AbortSignal.any([this.#abort.signal, abort]))
+    return new Crew(subscription, count, station)
   }
 
-  #station(subscription: ResolvedSubscription, turnstile: Turnstile): Station {
+  #station(subscription: ResolvedSubscription, abort: AbortSignal): Station {
     const { db, options, listener, definitions, random } = this.#context
     const { rate, sink } = subscription
-    let warned = false
     const station: Omit<Station, 'poller'> & { poller: Poller | undefined } = {
       db,
       subscription,
       listener,
       definitions,
       random,
-      turnstile,
+      turnstile: this.#turnstile,
       passes: 0,
       owner: this.id,
       workerName: this.name,
       leaseMs: options.leaseMs,
       pollMs: options.pollMs,
       busyPollMs: options.busyPollMs,
-      kinds: new Kinds(),
+      kinds: this.#kinds,
       poller: undefined,
       rate: rate === undefined ? undefined : new Rate(rate.perSecond),
-      abort: this.#abort.signal,
+      abort,
       listens: compileFilter(subscription),
-      state: () => {
-        const state = this.#registry.state(subscription.name)
-        if (state.outdated && !warned) this.#warnOutdated(subscription)
-        warned ||= state.outdated
-        return state
-      },
-      refresh: () => this.#registry.beat(),
+      state: () => this.#registry.state(subscription),
+      // A loop must not wait for what follows: it may be its own end.
+      refresh: () =>
+        this.#registry.beat().then(() => void this.#crews.follow().catch((error) => this.#tell('heartbeat', error))),
     }
     if (sink.poll !== undefined) station.poller = new Poller(station)
     return station
   }
-
-  #warnOutdated({ name, revision }: ResolvedSubscription): void {
-    const { message, code } = new HermodError(
-      'HMD_SUBSCRIPTION_OUTDATED',
-      `${name} has a newer revision than ${revision}: this worker no longer serves it`,
-    )
-    notify(this.#context.listener, 'warning', { code, message, subscription: name })
-  }
-}
-
-/** A kind that this worker has not seen yet may match. */
-function listensTo({ kinds, listens }: Station, codes: readonly number[]): boolean {
-  return codes.some((code) => {
-    const kind = kinds.names.get(String(code))
-    return kind === undefined || listens(...kind)
-  })
 }

@@ -36,7 +36,7 @@ it('finds nothing in a healthy database', async () => {
   expect(checks.map(({ name }) => name)).toEqual([
     ...['postgres', 'primary', 'migrations', 'sequence', 'identity', 'clock', 'connections'],
     ...['oldest transaction', 'idle producers', 'privileges', 'auditor', 'partitions'],
-    ...['unserved subscriptions', 'held subscriptions', 'workers', 'retention', 'watched tables'],
+    ...['unserved subscriptions', 'kinds of sinks', 'held subscriptions', 'workers', 'retention', 'watched tables'],
   ])
 })
 

@@ -31,6 +31,7 @@ const resting: View = {
 
 const rest = (ms: number): Action => ({ do: 'rest', ms })
 const release = (all: boolean): Action => ({ do: 'release', all })
+const none: Partial<View> = { lanes: 0, free: 0, readable: 0, balanceAtMs: now + 40 }
 const open = (probeAtMs: number, canProbe = true): Partial<View> => ({ breaker: { probeAtMs, canProbe } })
 
 const table: readonly [when: string, change: Partial<View>, action: Action][] = [
@@ -44,6 +45,13 @@ const table: readonly [when: string, change: Partial<View>, action: Action][] = 
   ['nothing was found for a while', { idle: true }, release(false)],
   ['no lane is held', { lanes: 0, free: 0, readable: 0, balanceAtMs: now + 40 }, rest(40)],
   ['lanes may be taken', { balanceAtMs: now }, { do: 'balance' }],
+  ['no lane is held, and nothing was found for a while', { ...none, idle: true }, { do: 'sleep' }],
+  ['it is paused, and nothing was found for a while', { ...none, mode: 'paused', idle: true }, { do: 'sleep' }],
+  [
+    'its definition is too old, and nothing was found for a while',
+    { ...none, outdated: true, idle: true },
+    { do: 'sleep' },
+  ],
   ['it stops', { stopping: true }, { do: 'end' }],
   ['an answer was lost', { doubt: true }, { do: 'ask' }],
   ['a task has ended', { returned: true }, { do: 'land' }],
@@ -76,6 +84,13 @@ const precedence: readonly [what: string, change: Partial<View>, action: Action]
   ['a breaker keeps idle lanes', { ...open(now + 50), idle: true }, rest(50)],
   ['a replay slice before news: it goes on beside them', { replayAtMs: now, called: true }, { do: 'replay' }],
   ['a second send before news: nothing is in flight now', { againAtMs: now, called: true }, { do: 'again' }],
+  ['lanes before a sleep', { ...none, idle: true, balanceAtMs: now }, { do: 'balance' }],
+  [
+    'a sleep before a breaker: without lanes there is nothing to probe with',
+    { ...none, ...open(now), idle: true },
+    { do: 'sleep' },
+  ],
+  ['a doubt before a sleep', { ...none, idle: true, doubt: true }, { do: 'ask' }],
   ['a poll before idle lanes are given back', { idle: true, lookAtMs: now }, { do: 'round' }],
 ]
 
