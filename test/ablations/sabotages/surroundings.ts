@@ -104,7 +104,7 @@ export const sabotages: readonly Sabotage[] = [
       },
     ],
     caughtBy: latin1,
-    red: /its dead letter/,
+    red: /its dead letter|told by the worker/,
   },
   {
     name: 'times-in-any-style',
