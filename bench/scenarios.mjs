@@ -12,9 +12,12 @@ import fanout from './scenarios/fanout.mjs'
 import growth from './scenarios/growth.mjs'
 import latency from './scenarios/latency.mjs'
 import steady from './scenarios/steady.mjs'
+import subscriptions from './scenarios/subscriptions.mjs'
 import workers from './scenarios/workers.mjs'
 import xmin from './scenarios/xmin.mjs'
 
-export const scenarios = [...[emit, bulk, drain, steady, latency, growth, xmin, fanout, workers, cost, api]]
+export const scenarios = [
+  ...[emit, bulk, drain, steady, latency, growth, xmin, fanout, subscriptions, workers, cost, api],
+]
 
 export const sizeOf = ({ sizes }, mode) => sizes[mode] ?? sizes.full

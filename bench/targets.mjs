@@ -50,6 +50,14 @@ export const targets = [
   row('fanout.totalRatio', 'total delivered/s to 16 subscriptions, against 1', atLeast(2), {
     as: times,
   }),
+  row(
+    'subscriptions.p99Ratio',
+    ({ count }) => `p99 of 50 busy subscriptions among ${number(count)}, against the 50 alone`,
+    atMost(1.5),
+    { as: times },
+  ),
+  row('subscriptions.bytesEach', 'bytes of memory of an idle subscription', atMost(20_000)),
+  row('subscriptions.statementsPerSecond', 'statements/s of a worker with all of them idle', {}),
   row('workers.speedup', '4 worker processes on a slow sink, against 1', atLeast(3.5), {
     as: times,
   }),

@@ -41,6 +41,7 @@ describe('npm run bench -- --tiny --json', () => {
     ['growth', ['ratio']],
     ['xmin', ['ratio', 'deadTuples', 'peers']],
     ['fanout', ['perSubscription', 'emitRatio', 'totalRatio']],
+    ['subscriptions', ['p50Ratio', 'p99Ratio', 'bytesEach', 'statementsPerSecond']],
     ['workers', ['speedup']],
     ['cost', ['walBytes', 'tableBytes', 'rssMb', 'peers']],
   ])('%s has its figures', (scenario, names) => {

@@ -8,20 +8,29 @@ import { holds } from '../../../../../test/support/invariants.ts'
 import type { Definition, OutboxOptions } from '../../../src/options.ts'
 import type { Listener } from '../../../src/telemetry.ts'
 import type { MemorySink } from '../../../src/testing/index.ts'
-import { gate, labels, quiet, type Stage, stage } from './stage.ts'
+import { type Gate, gate, labels, quiet, type Stage, stage } from './stage.ts'
 
 const by = { actor: 'test', reason: 'no longer wanted' }
 
 /** A process: an outbox of its own, whose kind `memory` makes a sink for each `settings.to`. */
 export function processOn(env: Env, listener: Listener = {}) {
   const outbox = env.engine.createOutbox({ pool: env.db.pool, random: () => 0, listener } as unknown as OutboxOptions)
-  const sinks = new Map<string, MemorySink>()
+  const sinks = new Map<string, MemorySink & { hold(begun: Gate, may: Gate): void }>()
   const closed: string[] = []
   outbox.sinkKind('memory', ({ to }) => {
     if (to === 'nowhere') throw new Error('nothing listens at nowhere, with key s3cr3t-value')
     const sink = env.engine.testing.memorySink()
-    sinks.set(String(to), sink)
-    return { ...sink, close: async () => void closed.push(String(to)) }
+    let held: readonly [Gate, Gate] | undefined
+    const hold = (begun: Gate, may: Gate) => {
+      held = [begun, may]
+    }
+    sinks.set(String(to), { ...sink, hold })
+    const deliver = async (...args: Parameters<typeof sink.deliver>) => {
+      held?.[0].open()
+      await held?.[1].opened
+      return sink.deliver(...args)
+    }
+    return { ...sink, deliver, close: async () => void closed.push(String(to)) }
   })
   const heard = (to: string) => (sinks.has(to) ? labels(sinks.get(to) as MemorySink) : [])
   return { outbox, sinks, closed, heard }
@@ -113,6 +122,31 @@ export const storedAtRunTime = defineCase('subscription-at-run-time: added, chan
   expect(closed, 'closed at the end').toEqual(['one', 'two', 'three'])
   await holds(s.db, 'I1', 'I3', 'I5', 'I8')
 })
+
+/** What was read before the change and passed is settled, though its call ends after the change. */
+export const changedMeanwhile = defineCase(
+  'subscription-at-run-time: changed while a call is under way',
+  async (env) => {
+    const s = await stage(env)
+    const { outbox, sinks, closed, heard } = processOn(env)
+    const [begun, may] = [gate(), gate()]
+    const worker = await outbox.start({ ...quiet, listen: true })
+    await outbox.subscriptions.create('hook', memory('one'))
+    const sink = await eventually(() => sinks.get('one') ?? false)
+    sink.hold(begun, may)
+    await s.change('a', 'b')
+    await begun.opened
+    await outbox.subscriptions.change('hook', { settings: { to: 'two' } })
+    may.open()
+    await eventually(() => closed.includes('one'))
+    expect(await s.open('hook'), 'settled after the change').toBe(0)
+    await s.change('c')
+    await eventually(() => heard('two').includes('c@1'))
+    expect([...heard('one'), ...heard('two')].sort(), 'sent again because of a change').toEqual(['a@1', 'b@1', 'c@1'])
+    await worker.stop()
+    await holds(s.db, 'I1', 'I5', 'I8')
+  },
+)
 
 export const withCommit = defineCase(
   'subscription-at-run-time: it comes with COMMIT, within two seconds',
@@ -244,4 +278,13 @@ export const shapes = defineCase('subscription-at-run-time: names, sizes and sha
   expect(JSON.stringify(await subscriptions.list()), 'settings in a list').not.toContain('settings')
 })
 
-export const cases = [declaredAtRunTime, storedAtRunTime, withCommit, kindUnknown, factoryThrows, twoProcesses, shapes]
+export const cases = [
+  declaredAtRunTime,
+  storedAtRunTime,
+  changedMeanwhile,
+  withCommit,
+  kindUnknown,
+  factoryThrows,
+  twoProcesses,
+  shapes,
+]
