@@ -126,14 +126,27 @@ begin
                           order by x.from_pos desc limit 1) f
      -- The newest filter holds for all of what is passed; else its loops look at each part by itself.
      where c.pos >= floor and c.pos < head and f.from_pos <= c.pos
+  ), filters as materialized (
+    select d.types, d.aggregates, t.pattern
+      from (select distinct a.types, a.aggregates from at a) d cross join lateral unnest(d.types) as t(pattern)
+  ), named as materialized (
+    -- Every pattern that matches it: `*`, `a.*` and `a.b` for `a.b`. Patterns are then compared by equality: 2,000
+    -- subscriptions take 0.1 s, and took 12 s when each was matched with each kind.
+    select k.code, k.aggregate_type, x.pattern from outbox.kind k
+     cross join lateral (
+       select '*' union all select k.type union all
+       select array_to_string((string_to_array(k.type, '.'))[1:i], '.') || '.*'
+         from generate_series(1, cardinality(string_to_array(k.type, '.')) - 1) i) as x(pattern)
+     where k.code in (select p.kind from present p)
   ), heard as materialized (
-    -- Each different filter is compared once. A kind without a code may be anything.
     select f.types, f.aggregates, p.lane, max(p.last) as last
-      from (select distinct a.types, a.aggregates from at a) f
-      join present p on p.kind = 0 or exists (
-        select from outbox.kind k where k.code = p.kind and outbox.matches(f.types, k.type)
-           and (f.aggregates is null or k.aggregate_type = any (f.aggregates)))
+      from filters f
+      join named n on n.pattern = f.pattern and (f.aggregates is null or n.aggregate_type = any (f.aggregates))
+      join present p on p.kind = n.code
      group by f.types, f.aggregates, p.lane
+    union all
+    -- A kind without a code may be anything.
+    select f.types, f.aggregates, p.lane, p.last from filters f join present p on p.kind = 0
   ), passing as materialized (
     select a.* from at a
      -- A lane without events stays where it is: nobody waits for it.

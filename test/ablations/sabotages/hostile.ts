@@ -22,7 +22,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'the breaker stores what a probe says as it is',
     patches: [{ file: 'src/flow/hold.ts', find: 'clip(says, saysCharsMax)', replace: 'says' }],
     caughtBy: hostileProbe,
-    red: /errors told/,
+    red: /errors told|waited/,
   },
   {
     name: 'refused-is-sent-again',

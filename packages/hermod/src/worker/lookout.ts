@@ -25,6 +25,8 @@ export interface LookoutContext {
 
 /** Cursors of idle subscriptions move this often; one worker does it for all. */
 const passEveryMs = 60_000
+/** So many crews may look for themselves where it is not known whom something concerns. */
+const few = 32
 const errorMs = 1_000
 const brokenConnectionMs = 200
 
@@ -36,7 +38,7 @@ export class Lookout {
   /** Every kind numbered up to here was told to whoever listens; undefined: nobody knows. */
   #known: bigint | undefined
   #epoch: bigint | undefined
-  #passAtMs = 0
+  #passAtMs: number | undefined
   #stopped = false
 
   constructor(context: LookoutContext) {
@@ -71,7 +73,10 @@ export class Lookout {
   tell(news: News | undefined): void {
     const crews = news && this.#concerned(news)
     if (news === undefined || crews === undefined) {
-      for (const crew of this.#context.crews()) crew.hear(undefined)
+      const all = [...this.#context.crews()]
+      for (const crew of all) crew.hear(undefined)
+      // Few look for themselves at once; for many it is asked first whom it concerns.
+      if (all.length <= few) for (const crew of all) crew.wake()
       this.#wake.wake()
       return
     }
@@ -118,7 +123,7 @@ export class Lookout {
       this.#known = undefined
       return true
     }
-    await this.#pass()
+    await this.#pass(resting.length)
     const known = this.#known
     if (known === undefined) for (const crew of resting) crew.forget()
     const found = await this.#ask(
@@ -165,8 +170,8 @@ export class Lookout {
 
   /** Who has something to do: for runOnce. */
   async waiting(): Promise<Crew[]> {
-    await this.#pass()
     const crews = [...this.#context.crews()]
+    await this.#pass(crews.length)
     const found = await look(
       this.#context.db,
       undefined,
@@ -177,10 +182,13 @@ export class Lookout {
   }
 
   /** Cursors of idle lanes, here and elsewhere, move past what nobody there listens to. */
-  async #pass(): Promise<void> {
+  async #pass(resting: number): Promise<void> {
     const now = performance.now()
+    const first = this.#passAtMs === undefined
+    // At the start only where it saves many of them from looking for themselves.
+    this.#passAtMs ??= resting > few ? now : now + passEveryMs
     if (now < this.#passAtMs) return
-    await passIdle(this.#context.db, this.#passAtMs === 0 ? 0 : passEveryMs * 0.9)
+    await passIdle(this.#context.db, first ? 0 : passEveryMs * 0.9)
     this.#passAtMs = now + passEveryMs
   }
 }

@@ -132,7 +132,7 @@ export const hostileProbe = defineCase('hostile-error: of a probe', async (env) 
         await s.change('a')
         return test()
       },
-      { timeoutMs: 30_000 },
+      { timeoutMs: 20_000 },
     )
   await later(() => probes >= 2)
   away = false
