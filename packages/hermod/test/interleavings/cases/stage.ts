@@ -185,7 +185,7 @@ export class WatchedPool {
   }
 
   async #ask(config: Statement, send: (config: Statement) => Promise<unknown>): Promise<unknown> {
-    const text = told(config)
+    const text = config.text
     await this.before(text)
     const answer = await send(config)
     await this.after(text)
@@ -197,14 +197,6 @@ export class WatchedPool {
   count(text: string): number {
     return this.ended.filter((ended) => ended.includes(text)).length
   }
-}
-
-/** A turn is told as what it calls. */
-function told({ text, values = [] }: { text: string; values?: unknown[] }): string {
-  if (!text.includes('outbox.turn(')) return text
-  const [step, , batch, known] = values.slice(-4)
-  const calls = [step !== null && 'outbox.sequence(', batch !== null && 'outbox.settle(']
-  return [text, ...calls, 'outbox.read(', known !== null && 'known'].filter(Boolean).join(' ')
 }
 
 export type Gate = { readonly opened: Promise<void>; readonly open: () => void }
