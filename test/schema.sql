@@ -517,7 +517,7 @@ function outbox.batch_end(s outbox.subscription, of_lane smallint, after bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 2f603bf66d05112ee5884c0625fa9294
 
 function outbox.beat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], of_kinds text[], is_draining boolean, alive_ms integer, since pg_snapshot, asked text[]) → TABLE(seen text, unlisted boolean, others jsonb, changed jsonb, removed text[])
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- e3a60950b2e7d05a5077b8decf1df71a
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b5ab699effc239cc25375394072666c9
 
 function outbox.begin_replay(of_journey bigint) → void
   sql volatile -- ceefaf7ce1189ec17459fd1b70ea9294

@@ -43,6 +43,9 @@ begin
                     select c.name from outbox.subscription c
                      where c.changed_in >= pg_snapshot_xmin(since) and not pg_visible_in_snapshot(c.changed_in, since)
                     union
+                    -- When the next probe is due is said anew: this clock may have been moved since.
+                    select h.name from outbox.subscription h where h.held_cause is not null
+                    union
                     select unnest(asked)
                     union
                     select j.subject from outbox.journey j where j.ended_at is null and j.kind = 'replay') n
