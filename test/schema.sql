@@ -924,8 +924,8 @@ function outbox.send_next(d outbox.delivery, at_pos bigint, of_event bigint) →
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
-function outbox.sequence(piece integer, known_head bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
-  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 3400e713f1f7f9ff884629c0cec7dd72
+function outbox.sequence(piece integer, known_head bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], due_ms integer)
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b09f64389b328db44291dfa32b117795
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24

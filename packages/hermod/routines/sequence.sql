@@ -183,9 +183,11 @@ end $$;
 -- One step. No row back: another session is at it. Safe to call from any number of workers, also behind a pooler.
 -- Nothing in it waits for a lock that somebody else may hold: all numbering would wait with it. Should somebody lock a
 -- whole table of ours, the step fails after a second and says so, instead of standing still. `known_head`: the highest
--- position the caller has seen here; null: it has seen none.
+-- position the caller has seen here; null: it has seen none. `due_ms`: when the next scheduled event is due; null: none
+-- within a minute.
 create or replace function outbox.sequence(piece integer default 10000, known_head bigint default null)
-returns table (numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[])
+returns table (
+  numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], due_ms integer)
 language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '1s'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_mergejoin = off set enable_bitmapscan = off
 set jit = off as $$
@@ -329,6 +331,8 @@ begin
   end if;
   -- The last piece of a window: what committed since the window was opened has not been looked at.
   more := more or continued;
+  due_ms := case when filed > 0 then 0
+    when seen.due < now + interval '1 minute' then ceil(extract(epoch from seen.due - now) * 1000) end;
   -- Lanes and kinds are told where they are few: a worker then wakes only the subscriptions that listen.
   if due_fresh > 0 or numbered = 0 or cardinality(kinds) > 100 then
     lanes := null;

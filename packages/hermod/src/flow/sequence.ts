@@ -9,8 +9,8 @@ export const pieceRows = 10_000
 /** The first piece of a backlog is small, so that delivery starts early. */
 export const firstPieceRows = 2_000
 
-const SEQUENCE = `select concat_ws(' ', numbered, head, more, new_epoch, array_to_string(lanes, ','),
-  array_to_string(kinds, ',')) as step from outbox.sequence($1, $2)`
+const SEQUENCE = `select concat_ws(' ', numbered, head, more, new_epoch, coalesce(due_ms::text, '-'),
+  array_to_string(lanes, ','), array_to_string(kinds, ',')) as step from outbox.sequence($1, $2)`
 
 export interface Step {
   readonly numbered: number
@@ -20,6 +20,8 @@ export interface Step {
   readonly more: boolean
   /** The first step on a new timeline: positions moved up, all leases void. */
   readonly newEpoch: boolean
+  /** Milliseconds until the next scheduled event is due; undefined: not soon. */
+  readonly dueMs: number | undefined
   /** Which lanes and kinds it concerns; undefined: any. */
   readonly news: News | undefined
 }
@@ -49,9 +51,9 @@ export async function sequence(db: Database, rows: number = pieceRows): Promise<
   return step
 }
 
-/** The text is: numbered head more new_epoch [lanes kinds]. */
+/** The text is: numbered head more new_epoch due_ms [lanes kinds]. */
 export function stepOf(text: string): Step {
-  const [numbered, head, more, newEpoch, lanes, kinds] = text.split(' ')
+  const [numbered, head, more, newEpoch, dueMs, lanes, kinds] = text.split(' ')
   const to = BigInt(head ?? 0)
   const from = to - BigInt(numbered ?? 0)
   return {
@@ -59,6 +61,7 @@ export function stepOf(text: string): Step {
     head: to,
     more: more === 't',
     newEpoch: newEpoch === 't',
+    dueMs: dueMs === '-' ? undefined : Number(dueMs),
     news: lanes ? { from, to, lanes: numbers(lanes), kinds: numbers(kinds ?? '') } : undefined,
   }
 }

@@ -124,7 +124,8 @@ export class Numbering {
   #waitMs(step: Step | undefined): number {
     const { busyPollMs, pollMs } = this.#options
     if (step === undefined) return busyPollMs
-    return Math.min(pollMs, emptyMs * 2 ** Math.min(20, this.#emptyInRow++))
+    const dueMs = step.dueMs ?? Number.POSITIVE_INFINITY
+    return Math.max(emptyMs, Math.min(pollMs, dueMs, emptyMs * 2 ** Math.min(20, this.#emptyInRow++)))
   }
 
   #tellEpoch(step: Step): void {
