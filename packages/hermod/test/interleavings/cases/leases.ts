@@ -107,7 +107,8 @@ export const frozenBeforeSend = defineCase('lease-expiry: frozen before the call
   frozen.open()
   await eventually(async () => (await s.held(first.id)) === 0)
   await first.stop()
-  expect(labels(slow), 'what a frozen owner sent after a take-over').toEqual([])
+  // It may lease the lane again, and send the newest state once more; its own batch is void.
+  expect(labels(slow), 'what a frozen owner sent after a take-over').not.toContain('a@1')
   await holds(s.db, 'I8')
 })
 
