@@ -1,15 +1,13 @@
 /** claim: lease free lanes that have work. Leases run by the database's clock; an idle claim writes nothing. */
 import { type Database, select } from '../database.ts'
 
-const CLAIM = `select lane::text, fence::text, pos::text, expired::text, again_ms::text
+const CLAIM = `select lane::text, fence::text, pos::text, again_ms::text
   from outbox.claim($1, $2, $3, $4, $5, $6)`
 
 export interface ClaimedLane {
   readonly lane: number
   readonly fence: bigint
   readonly cursor: bigint
-  /** The former owner did not give it back: its lease ran out. */
-  readonly expired: boolean
   /** After this time the newest states are sent again, because of a late call of the former owner. */
   readonly againMs: number | undefined
 }
@@ -33,7 +31,6 @@ export async function claim(
     lane: Number(row.lane),
     fence: BigInt(row.fence as string),
     cursor: BigInt(row.pos as string),
-    expired: row.expired === 'true',
     againMs: row.again_ms == null ? undefined : Number(row.again_ms),
   }))
 }

@@ -166,3 +166,30 @@ export const beyondTheCursor = defineCase('outage: delivered beyond the cursor',
   await worker.stop()
   expect(labels(sink).sort(), 'sent again although it was delivered').toEqual([`${a}@1`, `${b}@1`].sort())
 })
+
+/** A large batch with a failure is settled before the next read, under runOnce too: a@2 is numbered while a@1 is out. */
+export const onceLargeBatch = defineCase('runonce-large-batch', async (env) => {
+  const s = await stage(env)
+  const seen: string[] = []
+  const sink = env.engine.testing.memorySink({
+    answer: (event) => {
+      if (event.aggregateId !== 'a') return undefined
+      seen.push(label(event))
+      return label(event) === 'a@1' && event.attempt === 1 ? s.say.retry() : undefined
+    },
+  })
+  const numbering = {
+    ...sink,
+    deliver: async (...args: Parameters<typeof sink.deliver>) => {
+      if (args[0].length > 500) await s.change('a')
+      return sink.deliver(...args)
+    },
+  }
+  await s.change('a', ...Array.from({ length: 900 }, (_, n) => `x${n}`))
+  const outbox = s.outbox(numbering, { subscription: { batch: { count: 5_000 } } })
+  await outbox.runOnce(one)
+  expect(seen, 'a follower that overtakes').toEqual(['a@1'])
+  await s.clock.advance(1_100)
+  await outbox.runOnce(one)
+  expect(seen).toEqual(['a@1', 'a@1', 'a@2'])
+})
