@@ -465,6 +465,9 @@ UNION ALL
            FROM outbox.event e
           WHERE e.id = d.event_id));
 
+function outbox.abandon(sub text, who text, lanes smallint[], fences bigint[]) → void
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 1b3125d03d2c400f547eb6fbb95cea54
+
 function outbox.add_ahead(of_parent text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 1af51d23b3d8fc53946d49833347f480
 
@@ -541,7 +544,7 @@ function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
 function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- feac31e027cb2d1fe7aa9d557fbce104
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c748d6e66e7e6a3c390a268ad765295a
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -667,7 +670,10 @@ function outbox.identity(OUT system_identifier bigint, OUT database oid, OUT tim
   plpgsql stable set search_path=pg_catalog, pg_temp -- 00cd72ea06eaf871215f1597d7b8d402
 
 function outbox.interrupt(s outbox.subscription, d outbox.delivery) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 7272adda9a1f171af1ba840342937327
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- c56ca38cf4d5a4ea1e96ae50ce4f6768
+
+function outbox.interrupted(owner text) → text
+  sql immutable parallel safe -- 08a932e3575631a3fdf775a2acc2837f
 
 function outbox.is_deep(payload text) → boolean
   plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- a0c18ef0597d241feff02074d8ff215d
@@ -967,7 +973,7 @@ function outbox.standing(subs text[], heard bigint[], head bigint, now timestamp
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 615a1af30eb57290465329090dcbe1a6
 
 function outbox.start_epoch(epoch integer) → bigint
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- b1ff4490e56fa48f23b4a963d07ef59b
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- ee003633e3d2a32be53f727daecd20f5
 
 function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint, of_hash integer, of_event bigint, of_type text, of_aggregate_type text, of_aggregate_id text, emitted_at timestamp with time zone) → TABLE(subscription text, lane smallint, state text, attempts integer, next_attempt_at timestamp with time zone, first_failed_at timestamp with time zone, updated_at timestamp with time zone, code text, blocked_by_pos bigint)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set enable_hashjoin=off set enable_mergejoin=off set jit=off set max_parallel_workers_per_gather=0 -- 824607ad9dd1e54a167144f1cf1e480b

@@ -68,7 +68,7 @@ begin
      where l.subscription = sub and l.lane = any (taken) and d.subscription = sub and d.lane = l.lane
        and d.state = 'sending' and d.fence < l.fence;
   end if;
-  if call_ms is not null and not s.ledger and s.mode = 'live' and cardinality(late) > 0 then
+  if call_ms is not null and not s.ledger and cardinality(late) > 0 then
     perform outbox.note_again(sub, late, call_ms);
   end if;
   -- A statement of its own, so that it sees the cursor of a settle that committed while this one waited for locks.

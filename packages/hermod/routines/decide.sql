@@ -78,7 +78,7 @@ begin
   if s.ledger or d.next_attempt_at is null or d.next_attempt_at > outbox.clock() then
     return false;
   end if;
-  update outbox.lane l set owner = 'interrupted ' || l.owner
+  update outbox.lane l set owner = outbox.interrupted(l.owner)
    where l.subscription = s.name and l.lane = d.lane and l.owner not like 'interrupted %'
      and l.lease_until > outbox.clock();
   return found;

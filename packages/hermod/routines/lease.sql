@@ -20,6 +20,20 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   returning l.lane
 $$;
 
+-- The owner of a lane that lost it while a call may be under way. Whoever claims the lane next sees a take-over.
+create or replace function outbox.interrupted(owner text) returns text
+language sql immutable parallel safe
+return case when starts_with(owner, 'interrupted ') then owner else 'interrupted ' || owner end;
+
+-- Gives lanes back although a call of theirs may still be under way: to the next owner it is a take-over (again.sql).
+create or replace function outbox.abandon(sub text, who text, lanes smallint[], fences bigint[]) returns void
+language sql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  update outbox.lane l set owner = outbox.interrupted(l.owner), lease_until = '-infinity'
+    from unnest(lanes, fences) as mine(lane, fence)
+   where l.subscription = sub and l.lane = mine.lane and l.fence = mine.fence and l.owner = who
+$$;
+
 -- After a lost answer: which lanes are still mine, and where do they stand?
 create or replace function outbox.held(sub text, who text, lanes smallint[], fences bigint[])
 returns table (lane smallint, pos bigint)

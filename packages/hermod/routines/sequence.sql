@@ -175,7 +175,8 @@ begin
   -- numbering waits meanwhile; the next step tries again.
   perform set_config('lock_timeout', '100ms', true);
   perform from outbox.lane l order by l.subscription, l.lane for update;
-  update outbox.lane l set owner = null, lease_until = '-infinity', parked = null,
+  -- Calls of the owners may be under way: for the next owners it is a take-over.
+  update outbox.lane l set owner = outbox.interrupted(l.owner), lease_until = '-infinity', parked = null,
     fence = greatest(((l.fence >> 32) + 1) << 32, base);
   return base;
 end $$;

@@ -7,7 +7,7 @@ import {
 } from '../../../packages/hermod/test/interleavings/cases/failing.ts'
 import { newKind, raiseAgainstSettle } from '../../../packages/hermod/test/interleavings/cases/lanes.ts'
 import { discardInFlight, lateWrite } from '../../../packages/hermod/test/interleavings/cases/late-writes.ts'
-import { leaseExpiry, wrongClock } from '../../../packages/hermod/test/interleavings/cases/leases.ts'
+import { leaseExpiry, sisterClaims, wrongClock } from '../../../packages/hermod/test/interleavings/cases/leases.ts'
 import { ledger } from '../../../packages/hermod/test/interleavings/cases/ledger.ts'
 import { crashBeforeDelivery } from '../../../packages/hermod/test/interleavings/cases/losing.ts'
 import { outage, probeRace } from '../../../packages/hermod/test/interleavings/cases/outage.ts'
@@ -31,6 +31,19 @@ export const sabotages: readonly Sabotage[] = [
     ],
     caughtBy: leaseExpiry,
     red: /a settle under an old fence/,
+  },
+  {
+    name: 'sister-forgotten',
+    says: 'a claim whose answer is on its way counts as forgotten',
+    patches: [
+      {
+        file: 'src/worker/leases.ts',
+        find: 'await Promise.all(sisters.map((loop) => loop.#claiming))',
+        replace: '',
+      },
+    ],
+    caughtBy: sisterClaims,
+    red: /the lane that the sister claimed/,
   },
   {
     name: 'worker-clock',

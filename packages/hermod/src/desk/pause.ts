@@ -10,8 +10,9 @@ export type Mode = 'live' | 'dry-run' | 'paused'
 
 const MODE = `update outbox.subscription set mode = $2, mode_says = $3, mode_by = $4, mode_since = outbox.clock() where name = $1`
 
-/** Batches read under the old mode are void. */
-const VOID = `update outbox.lane set owner = null, fence = fence + 1, lease_until = '-infinity' where subscription = $1`
+/** Batches read under the old mode are void. Calls may be under way: for the next owners it is a take-over. */
+const VOID = `update outbox.lane set owner = outbox.interrupted(owner), fence = fence + 1, lease_until = '-infinity'
+  where subscription = $1`
 
 const FORGET_SHADOW = `delete from outbox.shadow where subscription = $1`
 

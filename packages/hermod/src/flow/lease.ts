@@ -6,6 +6,7 @@ import { type Database, select } from '../database.ts'
 
 const RENEW = `select lane::text from outbox.renew($1, $2, $3::smallint[], $4::bigint[], $5) as lane`
 const RELEASE = `select lane::text from outbox.release($1, $2, $3::smallint[], $4::bigint[]) as lane`
+const ABANDON = `select outbox.abandon($1, $2, $3::smallint[], $4::bigint[])`
 const LEASED = `select lane::text, pos::text from outbox.held($1, $2, $3::smallint[], $4::bigint[])`
 
 const OWNED = `select lane::text, fence::text from outbox.lane where subscription = $1 and owner = $2`
@@ -33,6 +34,16 @@ export async function release(
   lanes: readonly Leased[],
 ): Promise<void> {
   if (lanes.length > 0) await select(db, RELEASE, [subscription, owner, ...columns(lanes)])
+}
+
+/** Gives lanes back although a call may still be under way: the next owner takes them over as if the lease had run out. */
+export async function abandon(
+  db: Database,
+  subscription: string,
+  owner: string,
+  lanes: readonly Leased[],
+): Promise<void> {
+  await select(db, ABANDON, [subscription, owner, ...columns(lanes)])
 }
 
 /** Lane → its cursor in the database. */

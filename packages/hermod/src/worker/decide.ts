@@ -1,6 +1,6 @@
 /**
- * What a claim loop does next. One pure function over everything the decision depends on; the loop
- * carries the action out and asks again (loop.ts).
+ * What a claim loop does next: one pure function of what the loop sees. The loop carries the action out and
+ * asks again (loop.ts); how much is read, and when a call must end, is decided within the action.
  */
 
 /** The loop and its subscription, seen at one moment. */
@@ -13,11 +13,9 @@ export interface View {
   readonly mode: 'live' | 'dry-run' | 'paused'
   /** The database has a newer revision of the subscription than this worker. */
   readonly outdated: boolean
-  /** Lanes leased by this loop. `free`: those without a parked call; they may be given back. */
+  /** Lanes leased by this loop. `free`: those without a parked call or a slice of a replay under way. */
   readonly lanes: number
   readonly free: number
-  /** Lanes that may be read now: without a parked call or a slice of a replay under way. */
-  readonly readable: number
   /** When to claim lanes or give some back; infinite: this loop has its share. */
   readonly balanceAtMs: number
   /** A batch was read ahead. */
@@ -85,9 +83,16 @@ function standingDown(view: View): Action | undefined {
   return canSleep(view) ? { do: 'sleep' } : { do: 'rest', ms: pollMs }
 }
 
-function readAhead({ ahead, breaker }: View): Action | undefined {
+/** What was read ahead is of no use while the breaker is open, or if the lanes were lost meanwhile. */
+function readAhead({ ahead, breaker, free }: View): Action | undefined {
   if (!ahead) return undefined
-  return { do: breaker === undefined ? 'round' : 'forget' }
+  return { do: breaker === undefined && free > 0 ? 'round' : 'forget' }
+}
+
+/** Nothing comes before the next round, so its batch may be read while this one is being delivered. */
+export function mayReadAhead(view: View, nowMs: number): boolean {
+  const first = interrupted(view) ?? standingDown(view) ?? arranging(view, nowMs)
+  return first === undefined && view.againAtMs > nowMs
 }
 
 /** Lanes, a breaker that is open, and a replay come before live events. */
@@ -99,7 +104,7 @@ function arranging(view: View, nowMs: number): Action | undefined {
 }
 
 function working(view: View, nowMs: number): Action {
-  if (view.readable === 0) return rest(view, nowMs)
+  if (view.free === 0) return rest(view, nowMs)
   if (view.againAtMs <= nowMs) return { do: 'again' }
   if (lookAtMs(view) <= nowMs) return { do: 'round' }
   return view.idle ? { do: 'release', all: false } : rest(view, nowMs)
@@ -117,14 +122,14 @@ function canSleep({ lanes, idle }: View): boolean {
 
 /** The loop keeps its lanes while the breaker is open: only it knows what was delivered beyond the cursor. */
 function whileOpen(view: View, { probeAtMs, canProbe }: NonNullable<View['breaker']>, nowMs: number): Action {
-  const can = canProbe && view.readable > 0
+  const can = canProbe && view.free > 0
   if (can && probeAtMs <= nowMs) return { do: 'probe' }
   return until(Math.min(view.balanceAtMs, can ? probeAtMs : Number.POSITIVE_INFINITY), view, nowMs)
 }
 
 /** Rests until the first time at which something is due. */
 function rest(view: View, nowMs: number): Action {
-  const dueMs = view.readable === 0 ? Number.POSITIVE_INFINITY : Math.min(lookAtMs(view), view.againAtMs)
+  const dueMs = view.free === 0 ? Number.POSITIVE_INFINITY : Math.min(lookAtMs(view), view.againAtMs)
   return until(Math.min(dueMs, view.balanceAtMs, view.replayAtMs), view, nowMs)
 }
 

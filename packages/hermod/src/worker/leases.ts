@@ -3,9 +3,9 @@
  * back those beyond the share or idle. Deadlines run on the monotonic clock and start before the statement
  * is sent, so they always end before the lease in the database does.
  */
-import { claim } from '../flow/claim.ts'
+import { type ClaimedLane, claim } from '../flow/claim.ts'
 import { waitsInLine } from '../flow/deliver.ts'
-import { leased, owned, release, renew } from '../flow/lease.ts'
+import { abandon, leased, owned, release, renew } from '../flow/lease.ts'
 import { notify } from '../telemetry.ts'
 import { LeasedLane } from './lane.ts'
 import type { Station } from './station.ts'
@@ -32,6 +32,9 @@ export class Leases {
   #sought = true
   /** Lanes that were lost to another worker. */
   #dropped: LeasedLane[] = []
+  #abandonedAtMs = Number.NEGATIVE_INFINITY
+  /** The claim under way, if any. */
+  #claiming: Promise<unknown> | undefined
 
   constructor(station: Station, share: () => number) {
     this.#station = station
@@ -74,6 +77,15 @@ export class Leases {
     this.#sought = true
   }
 
+  /** A sink ignored the end of its call, so it may still be sending. */
+  abandoned(): void {
+    this.#abandonedAtMs = performance.now()
+  }
+
+  get #unsure(): boolean {
+    return performance.now() - this.#abandonedAtMs < this.#station.leaseMs
+  }
+
   busy(): void {
     this.#busyAtMs = performance.now()
   }
@@ -88,18 +100,22 @@ export class Leases {
     this.#sought = false
     const { db, subscription, owner, leaseMs, listener } = this.#station
     const callMs = canWinLate(subscription) ? subscription.callMs : null
-    const claimed = await claim(db, subscription, owner, { lanesMax: share - this.lanes.length, leaseMs, callMs })
-    if (claimed.length === 0) return
-    this.#dropClaimedAgain(claimed)
-    this.lanes = [...this.lanes, ...claimed.map((lane) => new LeasedLane(lane, now + leaseMs))]
-    this.busy()
-    const { name } = subscription
-    const lanes = claimed.map(({ lane }) => lane)
-    notify(listener, 'claim', {
-      subscription: name,
-      lanes,
-      durationMs: performance.now() - now,
+    const limits = { lanesMax: share - this.lanes.length, leaseMs, callMs }
+    const claiming = claim(db, subscription, owner, limits).then((claimed) => this.#take(claimed, now))
+    this.#claiming = claiming.catch(() => {})
+    const lanes = await claiming.finally(() => {
+      this.#claiming = undefined
     })
+    if (lanes.length === 0) return
+    this.busy()
+    notify(listener, 'claim', { subscription: subscription.name, lanes, durationMs: performance.now() - now })
+  }
+
+  #take(claimed: readonly ClaimedLane[], sentAtMs: number): number[] {
+    this.#dropClaimedAgain(claimed)
+    const { leaseMs } = this.#station
+    this.lanes = [...this.lanes, ...claimed.map((lane) => new LeasedLane(lane, sentAtMs + leaseMs))]
+    return claimed.map(({ lane }) => lane)
   }
 
   /** Lanes beyond the share; lanes with a parked call last, and never one whose handle is not recorded. */
@@ -156,8 +172,11 @@ export class Leases {
    */
   async releaseForgotten(): Promise<void> {
     const { db, subscription, owner } = this.#station
-    const served = [...(loopsOf.get(this.#station) ?? [])].flatMap(({ lanes }) => lanes)
     const ours = await owned(db, subscription.name, owner)
+    const sisters = [...(loopsOf.get(this.#station) ?? [])]
+    // What a sister has claimed is not forgotten while the answer is on its way.
+    await Promise.all(sisters.map((loop) => loop.#claiming))
+    const served = sisters.flatMap(({ lanes }) => lanes)
     const isServed = (lane: number, fence: bigint) => served.some((one) => one.lane === lane && one.fence === fence)
     const forgotten = ours.filter(({ lane, fence }) => !isServed(lane, fence))
     await release(db, subscription.name, owner, forgotten)
@@ -167,8 +186,9 @@ export class Leases {
     this.#drop(lanes.filter((lane) => !kept.has(lane.lane) && this.lanes.includes(lane)))
   }
 
-  /** An operator took lanes away because of a call. It has ended by now, so the next owner need not wait. */
+  /** An operator took lanes away because of a call. If it has ended by now, the next owner need not wait. */
   async releaseInterrupted(): Promise<void> {
+    if (this.#unsure) return
     const lanes = this.#dropped
     this.#dropped = []
     const { db, subscription, owner } = this.#station
@@ -195,7 +215,8 @@ export class Leases {
     if (lanes.length === 0) return
     this.lanes = this.lanes.filter((lane) => !lanes.includes(lane))
     const { db, subscription, owner } = this.#station
-    await release(db, subscription.name, owner, lanes)
+    const give = this.#unsure ? abandon : release
+    await give(db, subscription.name, owner, lanes)
   }
 }
 

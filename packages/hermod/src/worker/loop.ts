@@ -6,7 +6,7 @@ import { isConnectionError } from '../database.ts'
 import { notify } from '../telemetry.ts'
 import { Again } from './again.ts'
 import { Breaker } from './breaker.ts'
-import { type Action, decide, type View } from './decide.ts'
+import { type Action, decide, mayReadAhead, type View } from './decide.ts'
 import { Leases } from './leases.ts'
 import { Parking } from './parking.ts'
 import { Replaying } from './replay/replaying.ts'
@@ -50,7 +50,7 @@ export class Loop {
     this.#parking = station.poller && new Parking(station, station.poller, wake)
     this.#sending = new Sending(station, this.#leases, this.#parking)
     const parts = { leases: this.#leases, sending: this.#sending, breaker: this.#breaker, parking: this.#parking }
-    this.#rounds = new Rounds(station, parts)
+    this.#rounds = new Rounds(station, parts, () => mayReadAhead(this.#view(), performance.now()))
     this.#replaying = new Replaying(station, parts, this.#wake)
     this.#again = new Again(station, parts)
   }
@@ -140,7 +140,6 @@ export class Loop {
       outdated,
       lanes: this.#leases.lanes.length,
       free: this.#leases.free.length,
-      readable: this.#rounds.reading.lanes.length,
       balanceAtMs: this.#leases.balanceAtMs,
       ahead: this.#rounds.ahead,
       breaker: held ? { probeAtMs: Math.max(probeAtMs, this.#probeAtMs), canProbe: this.#canProbe } : undefined,
@@ -177,11 +176,16 @@ export class Loop {
   async #afterwards(
     action: Extract<Action, { do: 'release' | 'balance' | 'replay' | 'again' | 'forget' }>,
   ): Promise<boolean> {
-    if (action.do === 'release') await this.#leases.giveBack(action.all ? this.#leases.lanes : this.#leases.free)
+    if (action.do === 'release') await this.#release(action.all)
     else if (action.do === 'balance') await this.#balance()
     else if (action.do === 'replay') this.#replaying.begin()
     else if (action.do === 'again') await this.#again.send()
     return false
+  }
+
+  async #release(all: boolean): Promise<void> {
+    if (all) await this.#replaying.end()
+    await this.#leases.giveBack(all ? this.#leases.lanes : this.#leases.free)
   }
 
   async #look(): Promise<boolean> {
@@ -201,7 +205,7 @@ export class Loop {
 
   async #balance(): Promise<void> {
     const before = this.#leases.lanes.length
-    if (!this.#sending.abandoned) await this.#leases.releaseInterrupted()
+    await this.#leases.releaseInterrupted()
     await this.#leases.balance()
     if (this.#leases.lanes.length > before) this.#lookAtMs = 0
   }

@@ -40,16 +40,19 @@ export class Rounds {
   readonly #sending: Sending
   readonly #breaker: Breaker
   readonly #parking: Parking | undefined
+  readonly #mayReadAhead: () => boolean
   #next: Promise<Batch[] | undefined> | undefined
   /** The last batch passed as a whole, so the next may be read ahead. */
   #passing = true
 
-  constructor(station: Station, { leases, sending, breaker, parking }: RoundParts) {
+  /** `mayReadAhead`: nothing else comes before the next round. */
+  constructor(station: Station, { leases, sending, breaker, parking }: RoundParts, mayReadAhead: () => boolean) {
     this.#station = station
     this.#leases = leases
     this.#sending = sending
     this.#breaker = breaker
     this.#parking = parking
+    this.#mayReadAhead = mayReadAhead
     this.reading = new Reading(station, leases)
     this.settler = new Settler(station)
   }
@@ -143,10 +146,9 @@ export class Rounds {
     return result === undefined || this.#finish(round, result)
   }
 
-  /** Not while batches fail or the breaker is open, not when lanes change hands, not if calls may be parked. */
+  /** Not while batches fail, not if calls may be parked. */
   #readAhead(): void {
-    if (!this.#passing || this.#parking !== undefined || this.#station.state().held) return
-    if (this.settler.doubt || this.#leases.balanceAtMs <= performance.now()) return
+    if (!this.#passing || this.#parking !== undefined || !this.#mayReadAhead()) return
     this.#next = this.reading.read(false)
     this.#next.catch(() => {})
   }

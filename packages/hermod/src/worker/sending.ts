@@ -20,7 +20,6 @@ export class Sending {
   readonly #leases: Leases
   readonly #parking: Parking | undefined
   #stopped = false
-  #abandonedAtMs = Number.NEGATIVE_INFINITY
   /** When something live was last sent. */
   liveAtMs = Number.NEGATIVE_INFINITY
 
@@ -28,11 +27,6 @@ export class Sending {
     this.#station = station
     this.#leases = leases
     this.#parking = parking
-  }
-
-  /** A sink ignored the end of its call, so it may still be sending. */
-  get abandoned(): boolean {
-    return performance.now() - this.#abandonedAtMs < this.#station.leaseMs
   }
 
   /** No further call may begin. */
@@ -71,9 +65,7 @@ export class Sending {
         if (mine === undefined) throw new HermodError('HMD_LEASE_LOST', `lane ${entry.lane} is no longer held`)
         await sending(db, subscription.name, owner, mine, entry.event.position, note)
       },
-      abandoned: () => {
-        this.#abandonedAtMs = performance.now()
-      },
+      abandoned: () => this.#leases.abandoned(),
       parked,
     }).finally(() => this.#leases.onLost.delete(onLost))
   }

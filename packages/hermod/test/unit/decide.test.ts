@@ -2,7 +2,7 @@
 // view makes of it. Further down the rows that show which of two reasons wins.
 
 import { describe, expect, it } from 'vitest'
-import { type Action, decide, type View } from '../../src/worker/decide.ts'
+import { type Action, decide, mayReadAhead, type View } from '../../src/worker/decide.ts'
 
 const now = 1_000
 const never = Number.POSITIVE_INFINITY
@@ -16,7 +16,6 @@ const resting: View = {
   outdated: false,
   lanes: 4,
   free: 4,
-  readable: 4,
   balanceAtMs: never,
   ahead: false,
   breaker: undefined,
@@ -31,7 +30,7 @@ const resting: View = {
 
 const rest = (ms: number): Action => ({ do: 'rest', ms })
 const release = (all: boolean): Action => ({ do: 'release', all })
-const none: Partial<View> = { lanes: 0, free: 0, readable: 0, balanceAtMs: now + 40 }
+const none: Partial<View> = { lanes: 0, free: 0, balanceAtMs: now + 40 }
 const open = (probeAtMs: number, canProbe = true): Partial<View> => ({ breaker: { probeAtMs, canProbe } })
 
 const table: readonly [when: string, change: Partial<View>, action: Action][] = [
@@ -43,7 +42,7 @@ const table: readonly [when: string, change: Partial<View>, action: Action][] = 
   ['the rate limit is longer than the look', { lookAtMs: now + 10, rateAtMs: now + 30 }, rest(30)],
   ['a batch was read ahead', { ahead: true }, { do: 'round' }],
   ['nothing was found for a while', { idle: true }, release(false)],
-  ['no lane is held', { lanes: 0, free: 0, readable: 0, balanceAtMs: now + 40 }, rest(40)],
+  ['no lane is held', { lanes: 0, free: 0, balanceAtMs: now + 40 }, rest(40)],
   ['lanes may be taken', { balanceAtMs: now }, { do: 'balance' }],
   ['no lane is held, and nothing was found for a while', { ...none, idle: true }, { do: 'sleep' }],
   ['it is paused, and nothing was found for a while', { ...none, mode: 'paused', idle: true }, { do: 'sleep' }],
@@ -55,12 +54,12 @@ const table: readonly [when: string, change: Partial<View>, action: Action][] = 
   ['it stops', { stopping: true }, { do: 'end' }],
   ['an answer was lost', { doubt: true }, { do: 'ask' }],
   ['a task has ended', { returned: true }, { do: 'land' }],
-  ['all lanes wait for tasks', { free: 0, readable: 0, called: true }, rest(1_000)],
+  ['all lanes wait for tasks', { free: 0, called: true }, rest(1_000)],
   ['it is paused', { mode: 'paused' }, release(false)],
-  ['it is paused, and all lanes wait for tasks', { mode: 'paused', free: 0, readable: 0 }, rest(1_000)],
+  ['it is paused, and all lanes wait for tasks', { mode: 'paused', free: 0 }, rest(1_000)],
   ['its definition is too old', { outdated: true }, release(true)],
-  ['its definition is too old, and all lanes wait for tasks', { outdated: true, free: 0, readable: 0 }, release(true)],
-  ['its definition is too old, and all is given back', { outdated: true, lanes: 0, free: 0, readable: 0 }, rest(1_000)],
+  ['its definition is too old, and all lanes wait for tasks', { outdated: true, free: 0 }, release(true)],
+  ['its definition is too old, and all is given back', { outdated: true, lanes: 0, free: 0 }, rest(1_000)],
   ['the breaker opened', open(now + 200), rest(200)],
   ['a probe may go', open(now), { do: 'probe' }],
   ['there is nothing to probe with', open(now, false), rest(1_000)],
@@ -77,6 +76,7 @@ const precedence: readonly [what: string, change: Partial<View>, action: Action]
   ['a task that has ended before a pause', { returned: true, mode: 'paused' }, { do: 'land' }],
   ['a pause before what was read ahead', { mode: 'paused', ahead: true }, release(false)],
   ['what was read ahead before lanes change hands', { ahead: true, balanceAtMs: now }, { do: 'round' }],
+  ['what was read ahead is dropped if all lanes were lost', { ...none, ahead: true }, { do: 'forget' }],
   ['a breaker before what was read ahead', { ...open(now), ahead: true }, { do: 'forget' }],
   ['lanes before a probe', { ...open(now), balanceAtMs: now }, { do: 'balance' }],
   ['a breaker before news', { ...open(now + 50), called: true }, rest(50)],
@@ -94,6 +94,29 @@ const precedence: readonly [what: string, change: Partial<View>, action: Action]
   ['a poll before idle lanes are given back', { idle: true, lookAtMs: now }, { do: 'round' }],
 ]
 
+/** What would come before the next round: then its batch is not read ahead. */
+const first: readonly [what: string, change: Partial<View>][] = [
+  ['a stop', { stopping: true }],
+  ['a doubt', { doubt: true }],
+  ['a task that has ended', { returned: true }],
+  ['a pause', { mode: 'paused' }],
+  ['a newer revision', { outdated: true }],
+  ['lanes that change hands', { balanceAtMs: now }],
+  ['a breaker that is open', open(now + 50)],
+  ['a slice of a replay: a backlog that lasts leaves it its share', { replayAtMs: now }],
+  ['newest states that have to be sent again', { againAtMs: now }],
+]
+
+describe('mayReadAhead', () => {
+  it.each(first)('not before %s', (_, change) => {
+    expect(mayReadAhead({ ...resting, ...change }, now)).toBe(false)
+  })
+  it('when nothing else is due', () => {
+    expect(mayReadAhead(resting, now)).toBe(true)
+    expect(mayReadAhead({ ...resting, called: true, replayAtMs: now + 1, againAtMs: now + 1 }, now)).toBe(true)
+  })
+})
+
 describe('decide', () => {
   it.each(table)('%s', (_, change, action) => {
     expect(decide({ ...resting, ...change }, now)).toEqual(action)
@@ -103,7 +126,7 @@ describe('decide', () => {
   })
   it('never rests for no time: a loop cannot spin', () => {
     for (const at of [now, now - 1, 0, Number.NEGATIVE_INFINITY]) {
-      const action = decide({ ...resting, readable: 0, replayAtMs: never, againAtMs: at, lookAtMs: at }, now)
+      const action = decide({ ...resting, free: 0, replayAtMs: never, againAtMs: at, lookAtMs: at }, now)
       expect(action).toEqual(rest(1_000))
     }
   })

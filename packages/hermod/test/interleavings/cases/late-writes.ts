@@ -106,3 +106,71 @@ export const discardInFlight = defineCase('discard-in-flight', async (env) => {
   expect(applied.filter((one) => one.startsWith(a)).at(-1), 'the last word').toBe(`${a}@2`)
   expect(await s.rows()).toEqual([`${a}@1 discarded 1`])
 })
+
+/** `a@2` is out, unheard: how the lane of its owner ends differs; the next owner must have the last word all the same. */
+async function lateAfter(s: Stage, end: (old: Worker) => Promise<void>): Promise<void> {
+  const applied: string[] = []
+  const late = gate()
+  const out = gate()
+  const deaf = destination(s, applied, (event) => {
+    if (label(event) !== 'a@2' || applied.includes('a@3')) return undefined
+    out.open()
+    return late.opened
+  })
+  await s.change('a')
+  const subscription = { callMs }
+  const old = await s.outbox(deaf, { subscription }).start({ ...options, stopGraceMs: 0 })
+  await eventually(() => applied.length === 1)
+  await s.change('a')
+  await out.opened
+  await end(old)
+  const next = await s
+    .outbox(
+      destination(s, applied, () => undefined),
+      { subscription },
+    )
+    .start(options)
+  await eventually(() => applied.includes('a@2'), { timeoutMs: 15_000 })
+  await s.change('a')
+  await eventually(() => applied.includes('a@3'))
+  late.open()
+  await eventually(() => applied.filter((one) => one === 'a@2').length === 2)
+  await eventually(() => applied.lastIndexOf('a@3') > applied.lastIndexOf('a@2'), {
+    timeoutMs: 15_000,
+    what: `the last word: ${applied.at(-1)}`,
+  })
+  await old.stop()
+  await next.stop()
+}
+
+type Worker = Awaited<ReturnType<ReturnType<Stage['outbox']>['start']>>
+
+/** The worker stops; its sink does not hear that the grace period is over. */
+export const lateAfterStop = defineCase('late-write-after-takeover: of a worker that has stopped', async (env) => {
+  const s = await stage(env)
+  await lateAfter(s, (old) => old.stop())
+})
+
+/** A failover voids every lease; the old owner's call is still under way. */
+export const lateAfterFailover = defineCase('late-write-after-takeover: after a failover', async (env) => {
+  const s = await stage(env)
+  await lateAfter(s, async (old) => {
+    await s.db.query('update outbox.step set timeline = timeline + 1')
+    await s.step()
+    await old.stop()
+  })
+})
+
+/** A dry run voids every lease as well. */
+export const lateAfterDryRun = defineCase('late-write-after-takeover: after a dry run', async (env) => {
+  const s = await stage(env)
+  await lateAfter(s, async (old) => {
+    const desk = s.outbox(
+      destination(s, [], () => undefined),
+      { subscription: { callMs } },
+    )
+    await desk.mode('all', 'dry-run', { actor: 'me', reason: 'to see' })
+    await old.stop()
+    await desk.mode('all', 'live', { actor: 'me', reason: 'seen', from: 'where-it-began' })
+  })
+})

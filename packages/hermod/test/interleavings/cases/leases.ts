@@ -261,3 +261,47 @@ export const claimCut = defineCase('claim-answer-cut', async (env) => {
   await worker.stop()
   expect(await s.held(), 'lanes still held').toBe(0)
 })
+
+/** A loop in doubt asks which lanes nobody serves, while the answer to its sister's claim is on its way. */
+export const sisterClaims = defineCase('claim-under-way: not taken for forgotten', async (env) => {
+  const s = await stage(env)
+  const [[a], [b]] = [await s.inLane(2, 1), await s.inLane(7, 1)] as [[string], [string]]
+  const watched = new WatchedPool(s.db.pool)
+  const [out, hold, claimed, owned] = [gate(), gate(), gate(), gate()]
+  const sink = env.engine.testing.memorySink()
+  const { deliver } = sink
+  Object.assign(sink, {
+    deliver: async (...call: Parameters<typeof deliver>) => {
+      if (label(call[0][0] as never) !== `${a}@1`) return deliver(...call)
+      out.open()
+      await hold.opened
+      return deliver(...call)
+    },
+  })
+  await s.change(a)
+  const worker = await s.outbox(sink, { pool: watched }).start({ ...quiet, concurrency: 2 })
+  await out.opened
+  let [cut, late] = [false, false]
+  watched.before = async (text) => {
+    if (!text.includes('outbox.settle(') || cut) return
+    cut = true
+    throw Object.assign(new Error('cut'), { code: 'ECONNRESET' })
+  }
+  watched.after = async (text) => {
+    if (text.includes('outbox.claim(') && !late && (await s.held()) === 2) {
+      late = true
+      claimed.open()
+      await owned.opened
+    }
+    if (text.includes('from outbox.lane where subscription = $1 and owner = $2')) owned.open()
+  }
+  await s.change(b)
+  await claimed.opened
+  hold.open()
+  await owned.opened
+  await eventually(() => labels(sink).includes(`${b}@1`))
+  const lane = await s.db.query('select owner is not null as served, fence::int from outbox.lane where lane = 7')
+  expect(lane, 'the lane that the sister claimed').toEqual([{ served: true, fence: 1 }])
+  await worker.stop()
+  await holds(s.db, 'I8')
+})

@@ -305,3 +305,61 @@ export const asTask = defineCase('handle-after-replay: sent again as a task', as
   await worker.stop()
   expect(tasks.applied.filter((name) => name.startsWith(`${a}@`)).at(-1)).toBe(`${a}@2`)
 })
+
+/** Live events that never end leave a replay its share. */
+export const besideBacklog = defineCase('replay-against-live: a backlog that lasts', async (env) => {
+  // One lane, so that this loop has its share and nothing else to look for.
+  const { s, sink, outbox, a, b } = await delivered(env, { batch: { count: 1 }, lanes: 1 })
+  const { id } = await replay(outbox)
+  const lasting = [a, b].flatMap((one) => Array.from({ length: 10 }, () => one))
+  await s.change(...lasting)
+  const { deliver } = sink
+  let done = false
+  Object.assign(sink, {
+    // Each call leaves more behind than it takes.
+    deliver: async (...call: Parameters<typeof deliver>) => {
+      if (!done) await s.change(a)
+      return deliver(...call)
+    },
+  })
+  const worker = await outbox.start({ ...quiet, concurrency: 1 })
+  const sentAgain = () => versionsOf(sink, a).filter((version) => version === 1).length > 0
+  await eventually(sentAgain, { timeoutMs: 10_000, what: 'the replay beside a backlog that lasts' }).finally(() => {
+    done = true
+  })
+  await outbox.journeys.wait(id)
+  await worker.stop()
+  expect(await s.open()).toBe(0)
+  await holds(s.db, 'I7', 'I8')
+})
+
+/** A newer revision comes while a slice is out: its lane is not given back before the call has ended. */
+export const outdatedMeanwhile = defineCase('replay-against-live: a newer revision meanwhile', async (env) => {
+  const { s, sink, outbox, a } = await delivered(env, { batch: { count: 1 } })
+  const [out, hold] = [gate(), gate()]
+  const { deliver } = sink
+  Object.assign(sink, {
+    deliver: async (...call: Parameters<typeof deliver>) => {
+      out.open()
+      await hold.opened
+      return deliver(...call)
+    },
+  })
+  await replay(outbox)
+  const warned = gate()
+  const listener = { warning: ({ code }: { code: string }) => code === 'HMD_SUBSCRIPTION_OUTDATED' && warned.open() }
+  const serving = s.outbox(sink, { subscription: { batch: { count: 1 } }, listener })
+  const worker = await serving.start({ ...quiet, concurrency: 1 })
+  await out.opened
+  await s.outbox(sink, { subscription: { revision: 2 } }).runOnce({ ...quiet, concurrency: 1 })
+  await warned.opened
+  const lane = () => s.db.query<{ owner: string | null }>('select owner from outbox.lane where lane = 5')
+  for (let look = 0; look < 20; look++) {
+    expect((await lane())[0]?.owner, 'the lane of a slice that is out').not.toBeNull()
+    await s.change('elsewhere')
+  }
+  hold.open()
+  await eventually(async () => (await lane())[0]?.owner === null)
+  await worker.stop()
+  expect(versionsOf(sink, a).at(-1)).toBeDefined()
+})
