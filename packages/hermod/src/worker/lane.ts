@@ -15,6 +15,8 @@ export class LeasedLane {
   readonly beyond = new Set<bigint>()
   /** The last read hit a limit. */
   full = false
+  /** There may be events above `ahead`. */
+  news = true
   /** A call is parked; `recorded`: the next owner of the lane can ask for it. */
   parked: 'waiting' | 'recorded' | undefined
   /** The database was asked what a former owner had parked. */
@@ -35,6 +37,7 @@ export class LeasedLane {
   /** Back to the cursor: what was read since is dropped. */
   rewind(): void {
     this.ahead = this.cursor
+    this.news = true
   }
 
   settled(to: bigint, beyond: readonly bigint[]): void {

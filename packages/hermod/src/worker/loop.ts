@@ -10,7 +10,7 @@ import { type Action, decide, mayReadAhead, type View } from './decide.ts'
 import { Leases } from './leases.ts'
 import { Parking } from './parking.ts'
 import { Replaying } from './replay/replaying.ts'
-import { type Found, Rounds } from './rounds.ts'
+import { Rounds } from './rounds.ts'
 import { Sending } from './sending.ts'
 import type { Station } from './station.ts'
 import { Wake } from './wake.ts'
@@ -37,7 +37,10 @@ export class Loop {
   #endedAt = 0
   /** The last wake-up that a look has taken into account. */
   #seen = -1
-  #lookAtMs = 0
+  /** When all lanes are looked at, whether there is news or not: news may get lost, and retries become due. */
+  #pollAtMs = 0
+  /** The last look left something. */
+  #more = false
   /** There may be an event to probe with, but not before `#probeAtMs`. */
   #canProbe = true
   #probeAtMs = 0
@@ -62,8 +65,9 @@ export class Loop {
   /** There is news in these lanes (undefined: in any). `free`: in a lane that no loop of this worker has. */
   hear(lanes: readonly number[] | undefined, free: boolean): void {
     if (free) this.#leases.seek()
-    const concerned = lanes === undefined || this.lanes.some((lane) => lanes.includes(lane))
-    if (concerned || (free && this.#leases.missing)) this.#wake.wake()
+    const concerned = this.#leases.lanes.filter(({ lane }) => lanes?.includes(lane) ?? true)
+    for (const lane of concerned) lane.news = true
+    if (concerned.length > 0 || (free && this.#leases.missing)) this.#wake.wake()
   }
 
   stop(): void {
@@ -95,7 +99,7 @@ export class Loop {
   /** Actions until there is nothing to do; true if something was found. For runOnce. */
   async runUntilIdle(untilMs: number): Promise<boolean> {
     let worked = false
-    this.#lookAtMs = 0
+    this.#pollAtMs = 0
     while (performance.now() < untilMs) {
       const action = this.#next()
       if (action.do === 'end' || action.do === 'sleep') break
@@ -105,7 +109,7 @@ export class Loop {
       }
       const found = await this.#act(action)
       // Until a look finds nothing: no pause in between.
-      if (found) this.#lookAtMs = 0
+      if (found) this.#pollAtMs = 0
       worked ||= found
     }
     await this.#rounds.settler.all()
@@ -143,7 +147,7 @@ export class Loop {
       balanceAtMs: this.#leases.balanceAtMs,
       ahead: this.#rounds.ahead,
       breaker: held ? { probeAtMs: Math.max(probeAtMs, this.#probeAtMs), canProbe: this.#canProbe } : undefined,
-      lookAtMs: this.#lookAtMs,
+      lookAtMs: this.#more ? 0 : this.#pollAtMs,
       called: this.#seen !== this.#wake.count,
       replayAtMs: nowMs + this.#replaying.waitMs,
       againAtMs: mode === 'live' ? this.#again.atMs : Number.POSITIVE_INFINITY,
@@ -191,23 +195,20 @@ export class Loop {
   async #look(): Promise<boolean> {
     this.#seen = this.#wake.count
     this.#replaying.looked()
+    const polling = this.#pollAtMs <= performance.now()
+    if (polling) for (const lane of this.#leases.lanes) lane.news = true
     const found = await this.#rounds.round()
-    this.#lookAtMs = performance.now() + this.#pauseMs(found)
-    return found !== 'nothing'
-  }
-
-  /** The numbering sends news by itself; these polls are for news that got lost. */
-  #pauseMs(found: Found): number {
+    this.#more = found === 'more'
     const { pollMs, busyPollMs } = this.#station
-    if (found === 'more') return 0
-    return found === 'all' ? busyPollMs : pollMs
+    if (polling) this.#pollAtMs = performance.now() + (found === 'nothing' ? pollMs : busyPollMs)
+    return found !== 'nothing'
   }
 
   async #balance(): Promise<void> {
     const before = this.#leases.lanes.length
     await this.#leases.releaseInterrupted()
     await this.#leases.balance()
-    if (this.#leases.lanes.length > before) this.#lookAtMs = 0
+    if (this.#leases.lanes.length > before) this.#pollAtMs = 0
   }
 
   /** After a lost answer or a refused settle the loop assumes nothing: it asks the database. */
@@ -221,13 +222,13 @@ export class Loop {
     await this.#station.refresh()
     this.#doubt = false
     this.#rounds.settler.doubt = false
-    this.#lookAtMs = 0
+    this.#pollAtMs = 0
     return false
   }
 
   async #probe(): Promise<boolean> {
     await this.#rounds.forget()
-    this.#lookAtMs = 0
+    this.#pollAtMs = 0
     // A probe that is parked is still under way.
     if (this.#breaker.probing && (this.#parking?.size ?? 0) > 0) this.#canProbe = false
     else await this.#tryDestination()
@@ -248,7 +249,7 @@ export class Loop {
     await this.#wake.wait(ms)
     this.#canProbe = true
     // When the breaker closes there is probably a backlog.
-    if (this.#station.state().held) this.#lookAtMs = 0
+    if (this.#station.state().held) this.#pollAtMs = 0
     return false
   }
 
@@ -263,7 +264,7 @@ export class Loop {
     }
     if (mode === 'paused' || outdated || held || this.#rounds.settler.doubt) return false
     if (!(await this.#leases.more())) return false
-    this.#lookAtMs = 0
+    this.#pollAtMs = 0
     return true
   }
 

@@ -59,6 +59,7 @@ export class Reading {
     if (count === 0) return []
     if (subscription.ledger && !probing) await enlist(db, subscription, owner, lanes, count)
     const reader = this.#reader(lanes, count, probing)
+    for (const lane of lanes) lane.news = false
     return batchesOf(lanes, reader, await this.#through(() => read(db, reader)))
   }
 
@@ -80,11 +81,11 @@ export class Reading {
   }
 
   #lanesToRead(probing: boolean): LeasedLane[] {
-    const { lanes } = this
+    const withNews = this.lanes.filter(({ news }) => news)
+    const lanes = probing || withNews.length === 0 ? this.lanes : withNews
     const first = this.#reads++ % lanes.length
     if (probing) return [...lanes.slice(first), ...lanes.slice(0, first)]
-    if (this.single) return lanes.slice(first, first + 1)
-    return lanes
+    return this.single ? lanes.slice(first, first + 1) : lanes
   }
 
   /** How many events the next read may bring. */
@@ -110,6 +111,7 @@ function batchesOf(
     const lane = lanes[index] as LeasedLane
     const { after: from } = asked[index] as (typeof asked)[0]
     lane.full = found.more
+    lane.news ||= found.more
     lane.ahead = found.through
     return { lane, from, read: found }
   })

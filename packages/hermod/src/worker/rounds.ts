@@ -67,16 +67,15 @@ export class Rounds {
     if (this.reading.lanes.length === 0) return 'nothing'
     const batches = await (this.#next ?? this.reading.read(false))
     this.#next = undefined
-    if (batches !== undefined) return (await this.#process(batches)) ? this.#foundIn(batches) : 'nothing'
+    if (batches !== undefined) return (await this.#process(batches)) ? this.#found() : 'nothing'
     // The subscription was paused, held or raised to a newer revision since the last heartbeat.
     await this.#station.refresh()
     return 'nothing'
   }
 
-  /** After a failure events may be due that were blocked; and lanes that were not read may have some. */
-  #foundIn(batches: readonly Batch[]): Found {
-    const whole = !this.reading.single && batches.length === this.#leases.lanes.length
-    return whole && this.#passing && !batches.some(({ read: { more } }) => more) ? 'all' : 'more'
+  /** After a failure events may be due that were blocked. */
+  #found(): Found {
+    return this.#passing && !this.#leases.free.some(({ news }) => news) ? 'all' : 'more'
   }
 
   /** Settles everything delivered and drops what was read ahead. */

@@ -128,7 +128,8 @@ export class Stage {
 
   async held(owner?: string): Promise<number> {
     const [row] = await this.db.query<{ n: number }>(
-      `select count(*)::int as n from outbox.lane where owner is not null and ($1::text is null or owner = $1)`,
+      `select count(*)::int as n from outbox.lane
+        where owner is not null and lease_until > outbox.clock() and ($1::text is null or owner = $1)`,
       [owner ?? null],
     )
     return row?.n ?? 0
