@@ -33,7 +33,7 @@ describe('npm run bench -- --tiny --json', () => {
   }, 120_000)
 
   it.each([
-    ['emit', ['vsPlain', 'vsPeers']],
+    ['emit', ['vsPlain', 'vsInsert', 'vsPeers']],
     ['bulk', ['vsRaw']],
     ['drain', ['vsPeers', 'vsScan']],
     ['steady', ['eventsPerSecond', 'vsPeers']],

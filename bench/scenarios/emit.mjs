@@ -18,7 +18,7 @@ export default {
   },
 
   async run(bench) {
-    const names = ['plain', ...bench.everyone]
+    const names = ['plain', 'own-table', ...bench.everyone]
     const { ms, warmMs } = bench.size
     const rounds = await bench.rounds(names, (system) =>
       bench.with(system, {}, ({ url }) => measure({ role: 'emit', system, url, connections, ms, warmMs })),
@@ -27,6 +27,7 @@ export default {
     return {
       figures: {
         vsPlain: ratio(rounds, rate, (round) => rate(round, 'plain')),
+        vsInsert: ratio(rounds, rate, (round) => rate(round, 'own-table')),
         vsPeers: ratios(rounds, bench.peers, rate, rate),
       },
       raw: { transactionsPerSecond: summaries(rounds, names, rate), rounds },

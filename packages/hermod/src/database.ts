@@ -13,6 +13,8 @@ export interface Queryable {
 
 /** A client taken out of a pool. */
 export interface PoolClient extends Queryable {
+  /** It sends a statement without waiting for the answer to the one before (`pg` 8.23: `pipeline: true`). */
+  readonly pipeline?: boolean
   release(destroy?: boolean | Error): void
   // biome-ignore lint/suspicious/noExplicitAny: `never[]` would refuse the client of @types/pg
   on(name: string, hear: (...args: any[]) => void): unknown
@@ -95,13 +97,14 @@ function nameOf(text: string): string {
 }
 
 /**
- * BEGIN, the work, COMMIT; ROLLBACK when it throws. `last`: statements that travel with COMMIT in one
- * message. A connection that broke is not used again.
+ * BEGIN, the work, COMMIT; ROLLBACK when it throws. `commit` sends COMMIT, and what travels with it. Nobody waits for
+ * the answer to BEGIN: on a connection that pipelines it travels with the first statement of the work. A connection
+ * that broke is not used again.
  */
 export async function transaction<T>(
   db: Database,
   work: (client: PoolClient) => Promise<T>,
-  last: (client: PoolClient) => Promise<string> = async () => '',
+  commit: (client: PoolClient) => Promise<unknown> = (client) => client.query('commit'),
 ): Promise<T> {
   const client = await db.connect()
   let broken: Error | undefined
@@ -110,9 +113,12 @@ export async function transaction<T>(
   }
   client.on('error', onError)
   try {
-    await client.query('begin')
+    const begun = client.query('begin')
+    // Whoever waits for a later answer hears of it too.
+    begun.catch(() => {})
     const result = await work(client)
-    assertCommitted(await client.query(`${await last(client)}commit`))
+    await begun
+    assertCommitted(await commit(client))
     return result
   } catch (error) {
     await client.query('rollback').catch((cause: Error) => {

@@ -107,7 +107,7 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
     const result = await transaction(
       this.db,
       (tx) => work(tx, add),
-      (tx) => waiting.send(tx),
+      (tx) => waiting.commit(tx),
     ).finally(() => waiting.close())
     this.wake()
     return result

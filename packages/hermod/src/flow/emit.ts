@@ -3,7 +3,7 @@
  * transaction of its own, and refuses a client that is known to be outside one.
  */
 import { asTx, type Tx } from '../clients/client.ts'
-import { literal } from '../database.ts'
+import { literal, type PoolClient } from '../database.ts'
 import { fromSqlState, HermodError } from '../errors.ts'
 import { eventsMax, type NewEvent, type PreparedEvent, prepareEvents } from '../event.ts'
 import type { EventDefinitions } from '../event-definitions.ts'
@@ -76,15 +76,27 @@ export class Waiting {
     this.#closed = true
   }
 
-  /** Returns the statements to send with COMMIT. Many events are sent here instead: then one message more costs little. */
-  async send(client: unknown): Promise<string> {
+  /** Few events travel with COMMIT; before many of them, one message more costs little. */
+  async commit(client: PoolClient): Promise<unknown> {
     this.close()
-    const few = this.#events.length <= ridesMax
-    if (few) return this.#events.length === 0 ? '' : statement(this.#events)
-    for (let from = 0; from < this.#events.length; from += eventsMax)
-      await insert(asTx(client), this.#events.slice(from, from + eventsMax), this.#options.prepare)
-    return ''
+    const { prepare } = this.#options
+    const events = this.#events
+    if (events.length === 0) return client.query('commit')
+    if (events.length <= ridesMax && prepare && client.pipeline) return insertAndCommit(client, events)
+    if (events.length <= ridesMax) return client.query(`${statement(events)}commit`)
+    for (let from = 0; from < events.length; from += eventsMax)
+      await insert(asTx(client), events.slice(from, from + eventsMax), prepare)
+    return client.query('commit')
   }
+}
+
+/** Prepared, with COMMIT right behind it. If the insert fails, COMMIT rolls back. */
+async function insertAndCommit(client: PoolClient, events: readonly PreparedEvent[]): Promise<unknown> {
+  const inserted = insert(asTx(client), events, true)
+  const committed = client.query('commit')
+  committed.catch(() => {})
+  await inserted
+  return committed
 }
 
 function statement(events: readonly PreparedEvent[]): string {

@@ -1,5 +1,7 @@
 // `outbox.transaction`: what its `emit` is given travels with COMMIT and shares the fate of the rows.
 
+import type { Duplex } from 'node:stream'
+import pg from 'pg'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
 import { literal, type PoolClient } from '../../src/database.ts'
@@ -161,4 +163,67 @@ it('refuses what comes after the end', async () => {
 
 it('a text with U+0000 never becomes part of a statement', () => {
   expect(() => literal('a\0b')).toThrow('U+0000')
+})
+
+describe('on connections that pipeline', () => {
+  const pool = () => new pg.Pool({ connectionString: db.url, max: 1, pipeline: true } as pg.PoolConfig)
+
+  /** What went over the wire: `>` a message of ours, `<` an answer. */
+  async function overheard(work: Parameters<Outbox['transaction']>[0]): Promise<string> {
+    const open = pool()
+    const quick = createOutbox({ pool: open, prepare: true })
+    const client = (await open.connect()) as unknown as PoolClient & { connection: { stream: Duplex } }
+    await client.query('select 1')
+    client.release()
+    let heard = ''
+    const { stream } = client.connection
+    const { write, cork } = stream
+    stream.write = ((...args: Parameters<typeof write>) => {
+      if (stream.writableCorked === 0) heard += '>'
+      return write.apply(stream, args)
+    }) as typeof write
+    stream.cork = () => {
+      heard += '>'
+      return cork.call(stream)
+    }
+    stream.prependListener('data', () => {
+      heard += '<'
+    })
+    try {
+      await quick.transaction(work)
+    } finally {
+      await quick.close()
+      await open.end()
+    }
+    return heard
+  }
+
+  it('waits neither for BEGIN nor for the insert', async () => {
+    const heard = await overheard(async (tx, emit) => {
+      await write(tx, 'piped')
+      emit(placed('piped', { n: 1 }))
+    })
+    // BEGIN and the first statement, then the event and COMMIT.
+    expect(heard).toMatch(/^>><+>></)
+    expect(await rows('piped')).toHaveLength(1)
+    expect(await events('piped')).toMatchObject([{ type: 'order.placed', payload: { n: 1 } }])
+  })
+
+  it('commits nothing if a statement failed, whether the work has heard of it or not', async () => {
+    const work = async (tx: PoolClient, emit: (event: ReturnType<typeof placed>) => void) => {
+      await write(tx, 'half')
+      tx.query('select 1 / 0').catch(() => {})
+      emit(placed('half'))
+    }
+    await expect(overheard(work)).rejects.toMatchObject({ code: '25P02' })
+    expect(await rows('half')).toHaveLength(0)
+    expect(await events('half')).toHaveLength(0)
+  })
+
+  it('commits nothing if the work throws before BEGIN is answered', async () => {
+    const failing = overheard(async () => {
+      throw new Error('changed my mind')
+    })
+    await expect(failing).rejects.toThrow('changed my mind')
+  })
 })
