@@ -480,8 +480,11 @@ function outbox.add_to_decision(request text, more bigint[], left_out bigint, en
 function outbox.again_done(sub text, who text, of_lane smallint, of_fence bigint) → void
   sql volatile set search_path=pg_catalog, pg_temp -- 6195270a4f3daf4362efde60149836f5
 
-function outbox.again_events(sub text, of_lane smallint, rows_max integer, scan_max integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
-  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 63978cc8d922ff64c522f41a9778d2cb
+function outbox.again_wanted(sub text, of_lane smallint, rows_max integer, scan_max integer, OUT hashes integer[], OUT since bigint, OUT up_to bigint) → record
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 97ab043f3f01c413209f23cfdcc2f60b
+
+function outbox.again_window(sub text, of_lane smallint, wanted integer[], after bigint, up_to bigint, rows_max integer, OUT through bigint, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[], OUT aggregates text[]) → record
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d795570c172b92fc8b0144fcbc02a92a
 
 function outbox.apply_grants() → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- ea7125aa66eca1570863665a0974790f
@@ -544,7 +547,7 @@ function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
 function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c748d6e66e7e6a3c390a268ad765295a
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 0b8970e436201088594c3cc19feeca68
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -928,10 +931,10 @@ function outbox.send_next(d outbox.delivery, at_pos bigint, of_event bigint) →
   sql volatile set search_path=pg_catalog, pg_temp -- ab98f80b2c3487738c49686ba4f318c3
 
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- c4c252756ce285354dcbdaed83e97237
 
 function outbox.sequence(piece integer, known_head bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], due_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b09f64389b328db44291dfa32b117795
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b2e233ad8d9ee3437b7c5fcba76300a1
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -955,7 +958,7 @@ function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9f1448d900ff802b86b1ef517b9992e1
 
 function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamp with time zone) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 64327e0d4af7f697e1e17f99ac5424a8
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- a02430f20c272728f50e4dc8a4f18fea
 
 function outbox.settle_shadow(sub text, who text, batch json) → SETOF smallint
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 587abb4edddfc94402d15ce2d99802cb

@@ -21,38 +21,53 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
    where l.subscription = sub and l.lane = w.lane
 $$;
 
--- The newest delivered event of each of these aggregates. The former owner can have read `rows_max` events, and looked
--- at `scan_max` rows of the log to find them.
-create or replace function outbox.again_events(
+-- The hashes of these aggregates, and where in the log to look for them. The former owner can have read `rows_max`
+-- events, and looked at `scan_max` rows of the log to find them: with a filter that matches few, a read looks at many.
+create or replace function outbox.again_wanted(
   sub text, of_lane smallint, rows_max integer, scan_max integer,
-  out positions bigint[], out ids bigint[], out hashes integer[])
+  out hashes integer[], out since bigint, out up_to bigint)
 language plpgsql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
-  s      outbox.subscription;
-  l      outbox.lane;
-  up_to  bigint := (select c.pos from outbox.cursor_of(sub, of_lane) c);
-  wanted integer[];
+  s outbox.subscription;
+  l outbox.lane;
 begin
   select * into s from outbox.subscription x where x.name = sub;
   select * into l from outbox.lane x where x.subscription = sub and x.lane = of_lane;
-  -- With a filter that matches few, a read looks at many rows of the log.
-  wanted := l.again_hashes || array(
+  up_to := (select c.pos from outbox.cursor_of(sub, of_lane) c);
+  since := l.again_since;
+  hashes := l.again_hashes || array(
     select distinct f.hash
       from (select g.hash from outbox.scan(s.lanes = 1, of_lane, l.again_from, up_to, scan_max) g
               join outbox.event e on e.id = g.event_id
              where outbox.heard(sub, g.pos, e.type, e.aggregate_type)
              order by g.pos limit rows_max) f);
-  select array_agg(n.pos order by n.pos), array_agg(n.event_id order by n.pos), array_agg(n.hash order by n.pos)
-    into positions, ids, hashes
-    from (select distinct on (e.aggregate_type, e.aggregate_id) g.pos, g.event_id, g.hash
-            from outbox.scan(s.lanes = 1, of_lane, l.again_since, up_to, 2147483647) g
-            join outbox.event e on e.id = g.event_id
-           where g.hash = any (wanted) and outbox.heard(sub, g.pos, e.type, e.aggregate_type)
-             and not exists (select from outbox.delivery d where d.subscription = sub and d.lane = of_lane
-                                and d.pos = g.pos and d.state in ('dead', 'discarded'))
-           order by e.aggregate_type, e.aggregate_id, g.pos desc) n;
+end $$;
+
+-- The newest delivered event of each of them among the next `rows_max` rows of the log, up to `through`.
+create or replace function outbox.again_window(
+  sub text, of_lane smallint, wanted integer[], after bigint, up_to bigint, rows_max integer,
+  out through bigint, out positions bigint[], out ids bigint[], out hashes integer[], out aggregates text[])
+language plpgsql stable set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+begin
+  with scanned as materialized (
+    select g.* from outbox.scan((select s.lanes = 1 from outbox.subscription s where s.name = sub), of_lane, after,
+                                up_to, rows_max) g
+  ), newest as (
+    select distinct on (e.aggregate_type, e.aggregate_id) g.pos, g.event_id, g.hash,
+           e.aggregate_type || '/' || e.aggregate_id as aggregate
+      from scanned g join outbox.event e on e.id = g.event_id
+     where g.hash = any (wanted) and outbox.heard(sub, g.pos, e.type, e.aggregate_type)
+       and not exists (select from outbox.delivery d where d.subscription = sub and d.lane = of_lane
+                          and d.pos = g.pos and d.state in ('dead', 'discarded'))
+     order by e.aggregate_type, e.aggregate_id, g.pos desc
+  )
+  select (select case when count(*) < rows_max then up_to else max(g.pos) end from scanned g), array_agg(n.pos),
+         array_agg(n.event_id), array_agg(n.hash), array_agg(n.aggregate)
+    into through, positions, ids, hashes, aggregates from newest n;
 end $$;
 
 -- The newest states were sent: clears the note.

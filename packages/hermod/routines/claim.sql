@@ -75,6 +75,6 @@ begin
   return query
     select l.lane, l.fence, coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
                                      (select c.pos from outbox.cursor_of(sub, l.lane) c)), l.lane = any (late),
-           (extract(epoch from l.again_at - now) * 1000)::integer
+           (extract(epoch from greatest(l.again_at, now) - now) * 1000)::integer
       from outbox.lane l where l.subscription = sub and l.lane = any (taken);
 end $$;

@@ -56,7 +56,8 @@ begin
   return total;
 end $$;
 
--- Recorded right before the effect, under the lane's fence. False: the lease is lost, do not send.
+-- Recorded right before the effect, under the lane's fence. False: the lease is lost. Null: an operator has decided
+-- about this message. In both cases nothing may be sent.
 create or replace function outbox.sending(
   sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -69,5 +70,5 @@ begin
   update outbox.delivery d set state = 'sending', fence = of_fence, attempts = d.attempts + 1, next_attempt_at = null,
          updated_at = outbox.clock(), receipt = coalesce(note, d.receipt)
    where d.subscription = sub and d.lane = of_lane and d.pos = of_pos and d.state in ('pending', 'retrying');
-  return found;
+  return case when found then true end;
 end $$;

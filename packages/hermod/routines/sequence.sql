@@ -333,6 +333,7 @@ begin
   -- The last piece of a window: what committed since the window was opened has not been looked at.
   more := more or continued;
   due_ms := case when filed > 0 then 0
+    when seen.due <= now then 0
     when seen.due < now + interval '1 minute' then ceil(extract(epoch from seen.due - now) * 1000) end;
   -- Lanes and kinds are told where they are few: a worker then wakes only the subscriptions that listen.
   if due_fresh > 0 or numbered = 0 or cardinality(kinds) > 100 then

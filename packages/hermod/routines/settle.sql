@@ -135,6 +135,10 @@ begin
     end if;
   end if;
   select * into old from outbox.delivery d where d.subscription = s.name and d.lane = of_lane and d.pos = r.pos;
+  -- An operator has decided about this message while its call was under way: the decision stands.
+  if s.ledger and old.state not in ('pending', 'retrying', 'sending') then
+    return;
+  end if;
   insert into outbox.delivery as d (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
                                     attempts,
       attempts_max, next_attempt_at, first_failed_at, updated_at, code, error, fingerprint, receipt)

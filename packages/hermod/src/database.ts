@@ -97,9 +97,10 @@ function nameOf(text: string): string {
 }
 
 /**
- * BEGIN, the work, COMMIT; ROLLBACK when it throws. `commit` sends COMMIT, and what travels with it. Nobody waits for
- * the answer to BEGIN: on a connection that pipelines it travels with the first statement of the work. A connection
- * that broke is not used again.
+ * BEGIN, the work, COMMIT; ROLLBACK when it throws. `commit` sends COMMIT, and what travels with it. The work begins when
+ * BEGIN was answered, also on a connection that pipelines: if BEGIN alone failed, because somebody cancelled an earlier
+ * statement a moment too late, what follows would be committed statement by statement. A connection that broke is not
+ * used again.
  */
 export async function transaction<T>(
   db: Database,
@@ -113,11 +114,8 @@ export async function transaction<T>(
   }
   client.on('error', onError)
   try {
-    const begun = client.query('begin')
-    // Whoever waits for a later answer hears of it too.
-    begun.catch(() => {})
+    await client.query('begin')
     const result = await work(client)
-    await begun
     assertCommitted(await commit(client))
     return result
   } catch (error) {

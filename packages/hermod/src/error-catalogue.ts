@@ -147,6 +147,14 @@ export const catalogue = {
     says: 'The database refused to store what a destination answered for an event; the answer counts, its text is lost.',
     fix: 'Look at the cause in the warning; if it is not a constraint or trigger of yours, please report it.',
   },
+  HMD_EVENT_WITHDRAWN: {
+    says: 'An operator has decided about this message while its call was under way.',
+    fix: 'Do not send it; go on with the others. What the call has answered before stands.',
+  },
+  HMD_SECOND_SEND_REFUSED: {
+    says: 'After a take-over the newest states were sent again, and the destination did not take some of them.',
+    fix: 'Nothing if it refuses what it has. Otherwise compare it with its source (hermod verify), or replay the aggregates named.',
+  },
   HMD_LEASE_LOST: {
     says: 'The lane was taken over by another worker, so the result of the call was dropped.',
     fix: 'Nothing to do: the new owner delivers again. If it is frequent, raise leaseMs.',

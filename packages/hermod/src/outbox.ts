@@ -212,8 +212,12 @@ export class Outbox<D extends EventDefinitions | undefined = undefined> {
   /** Starts a worker in this process. */
   async start(options: WorkerOptions = {}): Promise<Worker> {
     const worker = await this.#worker(options)
-    await worker.start()
+    // Before it has started: a subscription that comes meanwhile is for this worker too.
     this.#workers.add(worker)
+    await worker.start().catch((error) => {
+      this.#workers.delete(worker)
+      throw error
+    })
     return worker
   }
 

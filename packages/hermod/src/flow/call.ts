@@ -153,10 +153,15 @@ interface Break {
 /** The call threw. Nobody knows whether an effect that was begun arrived, unless its own error says so. */
 function brokenOff({ error, items, stopped, lateMs }: Break, entry: Entry, effects: Effects): Outcome | undefined {
   const doubt = effects.inDoubt(entry)
-  if (stopped && !doubt) return undefined
+  if ((stopped || isWithdrawn(error)) && !doubt) return undefined
   const outcome = lateMs === undefined ? outcomeOfError(error, { items, ledger: doubt }) : late(lateMs)
   const sure = lateMs === undefined && effects.threw(entry) && isAway(outcome)
   return doubt && !sure ? { ...outcome, outcome: 'unknown' } : outcome
+}
+
+/** The others of the call were not begun: they are sent by the next one. */
+function isWithdrawn(error: unknown): boolean {
+  return error instanceof HermodError && error.code === 'HMD_EVENT_WITHDRAWN'
 }
 
 function isAway({ outcome, code }: Outcome): boolean {

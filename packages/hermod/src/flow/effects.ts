@@ -1,6 +1,7 @@
 /**
  * The effects of one call of a ledger sink: which were begun, and what the sink said about each before the call ended. If a
- * call breaks off, an effect that was begun and has no answer is in doubt; the error can only be about the last one begun.
+ * call breaks off, an effect that was begun and has no answer is in doubt. The error that the call threw is about a certain
+ * effect only if no other is in doubt: several may have been under way at once.
  */
 import { normaliseOutcomes, type Outcome } from '../sinks/sink.ts'
 import type { Entry } from './result.ts'
@@ -9,10 +10,6 @@ export class Effects {
   readonly #ledger: boolean
   readonly #begun = new Set<Entry>()
   readonly #answers = new Map<Entry, Outcome>()
-  #latest: Entry | undefined
-  #recording = 0
-  /** Several were begun at once: the error may be about any of them. */
-  #atOnce = false
 
   constructor(ledger: boolean) {
     this.#ledger = ledger
@@ -20,15 +17,8 @@ export class Effects {
 
   /** An effect counts as begun once `record` has ended: before that nothing may be sent. */
   async begin(entry: Entry, record: () => Promise<void>): Promise<void> {
-    this.#atOnce ||= this.#recording > 0
-    this.#latest = entry
-    this.#recording++
-    try {
-      await record()
-      this.#begun.add(entry)
-    } finally {
-      this.#recording--
-    }
+    await record()
+    this.#begun.add(entry)
   }
 
   answered(entry: Entry, outcome: unknown): void {
@@ -52,6 +42,7 @@ export class Effects {
 
   /** The error that the call threw is about this entry. */
   threw(entry: Entry): boolean {
-    return entry === this.#latest && !this.#atOnce
+    const open = [...this.#begun].filter((begun) => !this.#answers.has(begun))
+    return open.length === 1 && open[0] === entry
   }
 }

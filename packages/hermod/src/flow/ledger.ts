@@ -40,7 +40,7 @@ export async function enlist(
   return Number(row?.count ?? 0)
 }
 
-/** Throws if the lane is no longer leased by this owner: then nothing may be sent. */
+/** Throws if the lane is no longer leased by this owner, or if an operator has decided: then nothing may be sent. */
 export async function sending(
   db: Database,
   subscription: string,
@@ -51,6 +51,7 @@ export async function sending(
 ): Promise<void> {
   const values = [subscription, owner, lane.lane, String(lane.fence), String(position), noteText(note)]
   const [row] = await select(db, SENDING, values)
+  if (row?.mine === null) throw new HermodError('HMD_EVENT_WITHDRAWN', `position ${position} of ${subscription}`)
   if (row?.mine !== 'true') {
     throw new HermodError('HMD_LEASE_LOST', `position ${position} of ${subscription} belongs to another worker now`)
   }

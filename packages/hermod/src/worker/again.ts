@@ -2,21 +2,32 @@
  * Sends the newest states of a lane once more, after a take-over: a late call of the former owner may have
  * overwritten them. The lane is not read meanwhile. Nothing is settled: all of it was delivered before.
  */
-import { againDone, againEvents } from '../flow/again.ts'
+import { type AgainEvents, againDone, againEvents } from '../flow/again.ts'
 import { readSlice } from '../flow/replay.ts'
-import type { Entry } from '../flow/result.ts'
+import type { Entry, Result } from '../flow/result.ts'
 import type { Outcome } from '../sinks/sink.ts'
+import { notify } from '../telemetry.ts'
 import { judge } from './judge.ts'
 import type { LeasedLane } from './lane.ts'
+import { nextDelayMs } from './retry.ts'
 import type { RoundParts } from './rounds.ts'
+import { batchesUnsettledMax } from './settler.ts'
 import type { Station } from './station.ts'
 
-/** Pause before the next try, if the destination did not take it. */
-const tryAgainMs = 1_000
+/** Pause before the next try, if the destination could not be used. */
+const awayMs = 1_000
+
+/** What a destination has not taken yet. */
+interface Left {
+  /** Hashes of aggregates; undefined: all that the note speaks of. */
+  readonly of: ReadonlySet<string> | undefined
+  readonly attempts: number
+}
 
 export class Again {
   readonly #station: Station
   readonly #parts: Omit<RoundParts, 'parking'>
+  readonly #left = new WeakMap<LeasedLane, Left>()
 
   constructor(station: Station, parts: Omit<RoundParts, 'parking'>) {
     this.#station = station
@@ -25,47 +36,94 @@ export class Again {
 
   /** When the next lane is due; infinite: none is. */
   get atMs(): number {
-    return Math.min(Number.POSITIVE_INFINITY, ...this.#parts.leases.free.map(({ againAtMs }) => againAtMs))
+    return Math.min(Number.POSITIVE_INFINITY, ...this.#lanes.map(({ againAtMs }) => againAtMs))
+  }
+
+  /** What was delivered beyond the cursor is newer than what is known here: first the cursor has to pass it. */
+  get #lanes(): LeasedLane[] {
+    return this.#parts.leases.free.filter(({ beyond }) => beyond.size === 0)
   }
 
   /** Sends one lane that is due. Nothing of that lane is in flight. */
   async send(): Promise<void> {
-    const { db, subscription, owner } = this.#station
+    const { db, subscription } = this.#station
     const now = performance.now()
-    const lane = this.#parts.leases.free.find(({ againAtMs }) => againAtMs <= now)
+    const lane = this.#lanes.find(({ againAtMs }) => againAtMs <= now)
     if (lane === undefined) return
-    lane.againAtMs = now + tryAgainMs
+    lane.againAtMs = now + awayMs
     this.#parts.leases.busy()
-    const rows = 2 * subscription.batch.count
-    const { positions, ids, hashes } = await againEvents(db, subscription.name, lane.lane, rows)
-    for (let at = 0; at < positions.length; ) {
-      const part = { positions: positions.slice(at), ids: ids.slice(at), hashes: hashes.slice(at) }
-      const sent = await this.#slice(lane, part)
-      if (sent === 0) return
-      at += sent
-    }
-    await againDone(db, subscription.name, owner, lane)
-    lane.againAtMs = Number.POSITIVE_INFINITY
+    const rows = batchesUnsettledMax * subscription.batch.count
+    const { of, attempts } = this.#left.get(lane) ?? { of: undefined, attempts: 0 }
+    // Read each time: meanwhile newer states may have been delivered.
+    const events = await againEvents(db, subscription.name, lane.lane, rows)
+    const refused = await this.#sendAll(lane, of === undefined ? events : only(events, of))
+    if (refused === undefined) return
+    if (refused.size === 0) await this.#done(lane)
+    else await this.#refused(lane, refused, attempts + 1)
   }
 
-  /** How many positions are done; 0: try again later. */
-  async #slice(lane: LeasedLane, part: Parameters<typeof readSlice>[3]): Promise<number> {
-    const { db, subscription, poller } = this.#station
-    const { breaker, sending } = this.#parts
-    const { count, bytes } = subscription.batch
-    const some = { positions: part.positions.slice(0, count), ids: part.ids.slice(0, count), hashes: part.hashes }
-    const at = { lane: lane.lane, fence: lane.fence, sieved: lane.cursor, bytes }
-    const slice = await readSlice(db, this.#station, at, { ...some, hashes: part.hashes.slice(0, count) })
-    if (slice === undefined) return 0
-    // Blocked events are sent later anyway.
-    const going = slice.entries.filter((entry) => entry.mark !== 'held')
-    const ended = (handle: string) => poller?.wait(handle).ended ?? Promise.resolve(undefined)
-    const result = await sending.call(going, ended)
-    const well = await judge(this.#station, breaker, result, going.length > 0)
-    if (!well || !going.every((entry) => isTaken(result.get(entry)))) return 0
-    const last = slice.entries.at(-1)
-    return slice.through === undefined || last === undefined ? some.positions.length : indexAfter(some.positions, last)
+  /** Hashes that were not taken; undefined: the destination cannot be used now. */
+  async #sendAll(lane: LeasedLane, { positions, ids, hashes }: AgainEvents): Promise<Set<string> | undefined> {
+    const refused = new Set<string>()
+    for (let at = 0; at < positions.length; ) {
+      const to = at + this.#station.subscription.batch.count
+      const part = { positions: positions.slice(at, to), ids: ids.slice(at, to), hashes: hashes.slice(at, to) }
+      const sent = await this.#slice(lane, part, refused)
+      if (sent === undefined) return undefined
+      at += sent
+    }
+    return refused
   }
+
+  /** How many positions are done. */
+  async #slice(lane: LeasedLane, part: AgainEvents, refused: Set<string>): Promise<number | undefined> {
+    const { db, subscription } = this.#station
+    const at = { lane: lane.lane, fence: lane.fence, sieved: lane.cursor, bytes: subscription.batch.bytes }
+    const slice = await readSlice(db, this.#station, at, part)
+    if (slice === undefined) return undefined
+    // What is blocked or has a row of its own is sent later anyway.
+    const going = slice.entries.filter(({ mark }) => mark === null || mark === 'dead')
+    const result = await this.#call(going)
+    const well = await judge(this.#station, this.#parts.breaker, result, going.length > 0)
+    if (!well || going.some((entry) => result.get(entry) === undefined)) return undefined
+    for (const entry of going) if (!isTaken(result.get(entry))) refused.add(hashOf(entry, part))
+    const last = slice.entries.at(-1)
+    return slice.through === undefined || last === undefined ? part.positions.length : indexAfter(part, last)
+  }
+
+  /** A task is waited for as long as a call may take. */
+  #call(going: readonly Entry[]): Promise<Result> {
+    const { poller, subscription } = this.#station
+    return this.#parts.sending.call(going, async (handle) => {
+      const waiting = poller?.wait(handle)
+      const limit = setTimeout(() => waiting?.forget(), subscription.callMs)
+      return waiting?.ended.finally(() => clearTimeout(limit))
+    })
+  }
+
+  async #done(lane: LeasedLane): Promise<void> {
+    const { db, subscription, owner } = this.#station
+    await againDone(db, subscription.name, owner, lane)
+    lane.againAtMs = Number.POSITIVE_INFINITY
+    this.#left.delete(lane)
+  }
+
+  async #refused(lane: LeasedLane, of: ReadonlySet<string>, attempts: number): Promise<void> {
+    const { subscription, random, listener } = this.#station
+    if (attempts < subscription.retry.attemptsMax) {
+      this.#left.set(lane, { of, attempts })
+      lane.againAtMs = performance.now() + nextDelayMs(subscription.retry, attempts, undefined, random)
+      return
+    }
+    const message = `${subscription.name}, lane ${lane.lane}: ${of.size} aggregates were not taken a second time`
+    notify(listener, 'warning', { code: 'HMD_SECOND_SEND_REFUSED', message, subscription: subscription.name })
+    await this.#done(lane)
+  }
+}
+
+function only({ positions, ids, hashes }: AgainEvents, of: ReadonlySet<string>): AgainEvents {
+  const kept = (list: readonly string[]) => list.filter((_, index) => of.has(hashes[index] as string))
+  return { positions: kept(positions), ids: kept(ids), hashes: kept(hashes) }
 }
 
 /** The destination has it, or refused it for good. */
@@ -74,6 +132,10 @@ function isTaken(outcome: Outcome | 'blocked' | undefined): boolean {
   return outcome.outcome === 'delivered' || outcome.outcome === 'superseded' || outcome.outcome === 'rejected'
 }
 
-function indexAfter(positions: readonly string[], { event }: Entry): number {
+function hashOf({ event }: Entry, { positions, hashes }: AgainEvents): string {
+  return hashes[positions.indexOf(String(event.position))] as string
+}
+
+function indexAfter({ positions }: AgainEvents, { event }: Entry): number {
   return positions.filter((position) => BigInt(position) <= event.position).length
 }

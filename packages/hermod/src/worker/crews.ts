@@ -51,7 +51,10 @@ export class Crews {
   }
 
   get serving(): Serving {
-    return { names: [...this.#crews.keys()], kinds: this.#context.kinds.names }
+    const { registry, kinds } = this.#context
+    // What is outdated here is not served, and has no share of the lanes.
+    const served = [...this.#crews.values()].filter(({ subscription }) => !registry.state(subscription).outdated)
+    return { names: served.map(({ subscription: { name } }) => name), kinds: kinds.names }
   }
 
   /** From now on whoever comes begins at once. */
@@ -78,6 +81,7 @@ export class Crews {
     if (this.#ended) return
     await this.#install()
     for (const name of this.#crews.keys()) this.#lookForRow(name)
+    for (const name of this.#refused.keys()) if (!this.#context.registry.rows.has(name)) this.#refused.delete(name)
     const missing = this.#missing()
     if (missing.length === 0) return
     const found = await definitions(this.#context.db, missing)
@@ -90,6 +94,13 @@ export class Crews {
     this.#arriving.clear()
     await Promise.all([...this.#crews.keys()].map((name) => this.#change(name, () => this.#retire(name))))
     await Promise.all(this.#changing.values())
+  }
+
+  /** A failover may have brought other definitions under the revisions that are served here: all are made anew. */
+  async newEpoch(): Promise<void> {
+    this.#refused.clear()
+    await Promise.all([...this.#stored].map((name) => this.#change(name, () => this.#retire(name))))
+    await this.follow()
   }
 
   /** What was refused is tried again: a kind of sink was registered. */
@@ -145,9 +156,9 @@ export class Crews {
 
   async #serveStored(stored: Stored): Promise<void> {
     const { kinds, options } = this.#context
-    // Somebody else who looked at the same moment was faster.
-    const known = this.#crews.get(stored.name)?.subscription.revision ?? this.#refused.get(stored.name) ?? 0
-    if (known >= stored.revision) return
+    // Somebody else who looked at the same moment was faster. A failover may bring an older revision back.
+    const known = this.#crews.get(stored.name)?.subscription.revision ?? this.#refused.get(stored.name)
+    if (known === stored.revision) return
     await this.#retire(stored.name)
     if (this.#ended) return
     try {

@@ -1,7 +1,8 @@
 /**
  * The lanes leased by one claim loop: claims them up to its share, renews them while they are used, gives
  * back those beyond the share or idle. Deadlines run on the monotonic clock and start before the statement
- * is sent, so they always end before the lease in the database does.
+ * is sent, so they end before the lease in the database does, as long as this process runs. What a process sends
+ * that was frozen right before the write is corrected by the second send (again.ts).
  */
 import { type ClaimedLane, claim } from '../flow/claim.ts'
 import { waitsInLine } from '../flow/deliver.ts'
@@ -16,6 +17,9 @@ const idleMs = 2_000
 const claimEveryMs = 50
 /** And this often for lanes without news: their owner may have died. */
 const lookEveryMs = 1_000
+
+/** Clocks that differ by more than this since the last look: the machine slept, or somebody set one. */
+const sleepMs = 1_000
 
 /** The claim loops of one subscription in one worker: they share one owner name. */
 const loopsOf = new WeakMap<Station, Set<Leases>>()
@@ -33,6 +37,7 @@ export class Leases {
   /** Lanes that were lost to another worker. */
   #dropped: LeasedLane[] = []
   #abandonedAtMs = Number.NEGATIVE_INFINITY
+  #clocks = { wallMs: Date.now(), monotonicMs: performance.now() }
   /** The claim under way, if any. */
   #claiming: Promise<unknown> | undefined
 
@@ -46,6 +51,14 @@ export class Leases {
   /** For how many milliseconds all leases are certainly valid. */
   get leftMs(): number {
     return Math.min(...this.lanes.map(({ untilMs }) => untilMs)) - performance.now()
+  }
+
+  /** The monotonic clock stands still while a machine sleeps, the other one does not: then the database is asked first. */
+  #noticeSleep(): void {
+    const [wallMs, monotonicMs] = [Date.now(), performance.now()]
+    const sleptMs = wallMs - this.#clocks.wallMs - (monotonicMs - this.#clocks.monotonicMs)
+    this.#clocks = { wallMs, monotonicMs }
+    if (sleptMs > sleepMs) for (const lane of this.lanes) lane.untilMs = Math.min(lane.untilMs, monotonicMs)
   }
 
   /** When to claim lanes or give some back; infinite: this loop has its share. */
@@ -145,6 +158,7 @@ export class Leases {
   async keep(neededMs = 0): Promise<void> {
     const { db, subscription, owner, leaseMs } = this.#station
     if (this.lanes.length === 0) return
+    this.#noticeSleep()
     if (this.leftMs > Math.max(neededMs, (leaseMs * 2) / 3)) return
     const sentAtMs = performance.now()
     const { lanes } = this

@@ -21,6 +21,8 @@ export interface LookoutContext {
   crews(): Iterable<Crew>
   crew(name: string): Crew | undefined
   state(crew: Crew): SubscriptionState
+  /** The database has failed over. */
+  newEpoch(): void
 }
 
 /** Cursors of idle subscriptions move this often; one worker does it for all. */
@@ -38,6 +40,8 @@ export class Lookout {
   /** Every kind numbered up to here was told to whoever listens; undefined: nobody knows. */
   #known: bigint | undefined
   #epoch: bigint | undefined
+  /** News came from another epoch than the one known here. */
+  #foreign = false
   #passAtMs: number | undefined
   #stopped = false
 
@@ -86,7 +90,10 @@ export class Lookout {
 
   /** Undefined: of another epoch, or a kind that was never met. */
   #concerned({ kinds, to }: News): Iterable<Crew> | undefined {
-    if (epochOf(to) !== this.#epoch) return undefined
+    if (epochOf(to) !== this.#epoch) {
+      this.#foreign = true
+      return undefined
+    }
     const concerned = new Set<Crew>()
     for (const code of kinds) {
       const crews = this.#listeners.get(code) ?? this.#learn(code)
@@ -118,7 +125,7 @@ export class Lookout {
   /** True: everything is known; false: there is more to read. */
   async #look(): Promise<boolean> {
     const resting = [...this.#context.crews()].filter((crew) => crew.resting)
-    if (resting.length === 0) {
+    if (resting.length === 0 && !this.#foreign) {
       // Nobody to wake. What is numbered meanwhile is asked when somebody rests.
       this.#known = undefined
       return true
@@ -138,6 +145,8 @@ export class Lookout {
   async #ask(known: bigint | undefined, suspects: readonly Crew[]): Promise<Looked> {
     const asked = suspects.map((crew) => ({ crew, name: crew.subscription.name, heard: crew.heard }))
     const found = await look(this.#context.db, known, asked)
+    // Somebody has announced what is not there.
+    if (known !== undefined && found.head < known) this.#known = undefined
     const clear = new Set(found.clear)
     for (const { crew, name, heard = found.head } of asked) {
       if (crew.heard === undefined) crew.asked(heard)
@@ -149,6 +158,8 @@ export class Lookout {
   /** Kinds that no news have told. */
   async #announce({ kinds, upto }: Looked, known: bigint | undefined): Promise<void> {
     if (epochOf(upto) !== this.#epoch) this.#listeners.clear()
+    this.#foreign = false
+    if (this.#epoch !== undefined && epochOf(upto) !== this.#epoch) this.#context.newEpoch()
     this.#epoch = epochOf(upto)
     if (known === undefined || kinds.length > 0) {
       await this.#context.kinds.namesFor(this.#context.db, upto, Math.max(0, ...kinds))
@@ -188,8 +199,11 @@ export class Lookout {
     // At the start only where it saves many of them from looking for themselves.
     this.#passAtMs ??= resting > few ? now : now + passEveryMs
     if (now < this.#passAtMs) return
-    await passIdle(this.#context.db, first ? 0 : passEveryMs * 0.9)
     this.#passAtMs = now + passEveryMs
+    // Whoever waits for work does not wait for this: it is done at the next time, if it fails now.
+    await passIdle(this.#context.db, first ? 0 : passEveryMs * 0.9).catch((error) =>
+      notify(this.#context.listener, 'error', { during: 'look', error }),
+    )
   }
 }
 

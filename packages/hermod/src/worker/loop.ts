@@ -120,6 +120,7 @@ export class Loop {
   async end(): Promise<void> {
     await this.#safely(() => this.#rounds.forget())
     await this.#replaying.end()
+    this.#replaying.forget()
     await this.#endParked()
     this.#rounds.reading.end()
     await this.#leases.giveBack().catch(() => {})

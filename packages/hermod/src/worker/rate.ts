@@ -19,7 +19,8 @@ export class Rate {
   share(holder: object, part: number): void {
     if (this.#shares.get(holder) === part) return
     this.#fill()
-    this.#shares.set(holder, part)
+    if (part === 0) this.#shares.delete(holder)
+    else this.#shares.set(holder, part)
   }
 
   /** How many events may be sent now. */

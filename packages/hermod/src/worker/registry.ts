@@ -98,6 +98,13 @@ export class Registry {
     return this.#beating
   }
 
+  /** A heartbeat that reads everything. */
+  async beatAnew(): Promise<void> {
+    await this.#beating?.catch(() => {})
+    this.#since = undefined
+    await this.beat()
+  }
+
   async #beat(): Promise<void> {
     const { names, kinds } = this.#serving()
     const list = JSON.stringify([names, kinds])

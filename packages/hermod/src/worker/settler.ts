@@ -13,6 +13,8 @@ import type { Round } from './round.ts'
 import { pause, settleApart, type WriteLanes } from './set-aside.ts'
 import type { Station } from './station.ts'
 
+/** Two batches of a lane at most are delivered or under way and not settled. */
+export const batchesUnsettledMax = 2
 /** Longest time a delivered batch may stay unsettled to be settled with others. */
 const gatherMs = 20
 /** A larger batch does not wait: then the statement is a small part of the cost. */

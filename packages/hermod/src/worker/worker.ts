@@ -93,6 +93,7 @@ export class Worker {
       crews: () => this.#crews.all,
       crew: (name) => this.#crews.named(name),
       state: ({ subscription }) => this.#registry.state(subscription),
+      newEpoch: () => void this.#newEpoch().catch((error) => this.#tell('heartbeat', error)),
     })
     this.#crews = new Crews({ db, kinds, registry: this.#registry, listener, options, crew, changed }, subscriptions)
   }
@@ -211,6 +212,12 @@ export class Worker {
   async #follow(): Promise<void> {
     await this.#registry.beat()
     await this.#crews.follow()
+  }
+
+  /** After a failover nothing that was read before counts. */
+  async #newEpoch(): Promise<void> {
+    await this.#registry.beatAnew()
+    await this.#crews.newEpoch()
   }
 
   #tell(during: string, error: unknown): void {

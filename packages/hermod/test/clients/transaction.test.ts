@@ -198,13 +198,13 @@ describe('on connections that pipeline', () => {
     return heard
   }
 
-  it('waits neither for BEGIN nor for the insert', async () => {
+  it('waits for BEGIN, but not for the insert before COMMIT', async () => {
     const heard = await overheard(async (tx, emit) => {
       await write(tx, 'piped')
       emit(placed('piped', { n: 1 }))
     })
-    // BEGIN and the first statement, then the event and COMMIT.
-    expect(heard).toMatch(/^>><+>></)
+    // BEGIN, the work, then the event and COMMIT.
+    expect(heard).toMatch(/^><+><+>></)
     expect(await rows('piped')).toHaveLength(1)
     expect(await events('piped')).toMatchObject([{ type: 'order.placed', payload: { n: 1 } }])
   })
@@ -220,10 +220,18 @@ describe('on connections that pipeline', () => {
     expect(await events('half')).toHaveLength(0)
   })
 
-  it('commits nothing if the work throws before BEGIN is answered', async () => {
-    const failing = overheard(async () => {
-      throw new Error('changed my mind')
-    })
-    await expect(failing).rejects.toThrow('changed my mind')
+  it('begins nothing if BEGIN was cancelled', async () => {
+    const open = pool()
+    const client = await open.connect()
+    const { query } = client
+    client.query = ((text: string) =>
+      text === 'begin'
+        ? Promise.reject(Object.assign(new Error('cancelled'), { code: '57014' }))
+        : query.call(client, text)) as never
+    client.release()
+    const work = vi.fn()
+    await expect(createOutbox({ pool: open }).transaction(work)).rejects.toMatchObject({ code: '57014' })
+    expect(work).not.toHaveBeenCalled()
+    await open.end()
   })
 })

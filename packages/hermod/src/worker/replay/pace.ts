@@ -33,6 +33,7 @@ function sharedOf(station: Station): Shared {
 export class Pace {
   readonly #station: Station
   readonly #shared: Shared
+  readonly #wake: Wake
   readonly #liveAtMs: () => number
   readonly #size = new SliceSize()
   #notBeforeMs = 0
@@ -42,7 +43,13 @@ export class Pace {
     this.#station = station
     this.#liveAtMs = liveAtMs
     this.#shared = sharedOf(station)
+    this.#wake = wake
     this.#shared.wakes.add(wake)
+  }
+
+  /** Its loop has ended. */
+  end(): void {
+    this.#shared.wakes.delete(this.#wake)
   }
 
   begun(): void {

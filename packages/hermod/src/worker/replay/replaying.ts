@@ -118,14 +118,22 @@ export class Replaying {
     return true
   }
 
+  /** Resolves when the slice under way has ended. */
   async end(): Promise<void> {
     await this.#work
+  }
+
+  /** Its loop has ended. */
+  forget(): void {
+    this.#pace.end()
   }
 
   #lanes({ journey }: Replay): LeasedLane[] {
     return this.#leases.lanes.filter((lane) => {
       const place = this.#places.get(lane)
-      return lane.parked === undefined && (place?.journey !== journey || !place.met)
+      // What was delivered beyond the cursor is newer: first the cursor has to pass it.
+      const settled = lane.parked === undefined && lane.beyond.size === 0
+      return settled && (place?.journey !== journey || !place.met)
     })
   }
 

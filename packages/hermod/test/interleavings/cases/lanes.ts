@@ -243,3 +243,22 @@ export const joinUnderLoad = defineCase('claim-race: a worker joins under load',
   await Promise.all([first.stop(), second.stop()])
   expect(await s.held(), 'lanes still held').toBe(0)
 })
+
+/** A worker of an older revision claims nothing, so it has no share of the lanes either. */
+export const outdatedShare = defineCase('raised: an outdated worker has no share', async (env) => {
+  const s = await stage(env)
+  const sink = env.engine.testing.memorySink()
+  const ids = (await Promise.all(Array.from({ length: 16 }, (_, lane) => s.inLane(lane, 1)))).flat()
+  await s.change(ids[0] as string)
+  const old = await s.outbox(sink).start({ ...quiet, concurrency: 1 })
+  await eventually(() => sink.accepted.length === 1)
+  const raised = await s.outbox(sink, { subscription: { revision: 2 } }).start({ ...quiet, concurrency: 1 })
+  const reached = () => new Set(sink.accepted.map(({ aggregateId }) => aggregateId)).size
+  const busy = async () => {
+    await s.change(...ids)
+    return reached() === ids.length
+  }
+  await eventually(busy, { timeoutMs: 15_000, what: 'every lane is served' })
+  await old.stop()
+  await raised.stop()
+})

@@ -174,3 +174,93 @@ export const lateAfterDryRun = defineCase('late-write-after-takeover: after a dr
     await desk.mode('all', 'live', { actor: 'me', reason: 'seen', from: 'where-it-began' })
   })
 })
+
+/** A lane whose former owner vanished: what it may have been sending is sent again one call deadline after the claim. */
+async function vanished(s: Stage, lane: number): Promise<void> {
+  await s.db.query(
+    `update outbox.lane set owner = 'ghost', lease_until = outbox.clock() - interval '1 second' where lane = $1`,
+    [lane],
+  )
+}
+
+const againOpen = async (s: Stage) =>
+  (await s.db.query<{ n: number }>('select count(*)::int as n from outbox.lane where again_at is not null'))[0]?.n
+
+/** What was delivered beyond the cursor is newer than what a second send knows: that waits until the cursor has passed it. */
+export const againBeyondCursor = defineCase('late-write-after-takeover: delivered beyond the cursor', async (env) => {
+  const s = await stage(env)
+  const [y, z] = (await s.inLane(5, 2)) as [string, string]
+  const applied: string[] = []
+  let away = true
+  const sink = {
+    name: 'keeper',
+    async deliver(events: readonly OutboxEvent[]) {
+      return events.map((event) => {
+        if (away && label(event) === `${y}@2`) return s.say.unavailable()
+        applied.push(label(event))
+        return s.say.delivered()
+      })
+    },
+  }
+  const subscription = { callMs: 1_000 }
+  await s.change(z)
+  await s.outbox(sink, { subscription }).runOnce(options)
+  await vanished(s, 5)
+  await s.change(z)
+  const worker = await s.outbox(sink, { subscription }).start(options)
+  await eventually(() => applied.includes(`${z}@2`))
+  await s.change(y, y, z)
+  await eventually(() => applied.includes(`${z}@3`))
+  const dueAtMs = performance.now() + 1_500
+  await eventually(() => performance.now() > dueAtMs)
+  away = false
+  await s.clock.advance(6_000)
+  await eventually(() => applied.includes(`${y}@2`))
+  await eventually(async () => (await againOpen(s)) === 0, { timeoutMs: 10_000 })
+  await worker.stop()
+  expect(applied.filter((one) => one.startsWith(z)).at(-1), 'the last word').toBe(`${z}@3`)
+})
+
+/** A destination that refuses a repeat is not asked for ever. */
+export const againRefused = defineCase(
+  'late-write-after-takeover: a destination that refuses a repeat',
+  async (env) => {
+    const s = await stage(env)
+    const [a, b] = (await s.inLane(5, 2)) as [string, string]
+    const sent: string[] = []
+    const sink = {
+      name: 'keeper',
+      async deliver(events: readonly OutboxEvent[]) {
+        return events.map((event) => {
+          sent.push(label(event))
+          return sent.filter((one) => one === label(event)).length > 1 && event.aggregateId === a
+            ? s.say.retry({ message: '409 I have that' })
+            : s.say.delivered()
+        })
+      },
+    }
+    const warned: string[] = []
+    const subscription = { callMs: 200, retry: { attemptsMax: 3, baseMs: 10, capMs: 20 } }
+    await s.change(a)
+    await s.outbox(sink, { subscription }).runOnce(options)
+    await vanished(s, 5)
+    await s.change(a, b)
+    const listener = { warning: ({ code }: { code: string }) => void warned.push(code) }
+    const worker = await s.outbox(sink, { subscription, listener }).start(options)
+    await eventually(async () => sent.includes(`${b}@1`) && (await againOpen(s)) === 0, {
+      timeoutMs: 10_000,
+      what: 'the end of the second send',
+    })
+    await worker.stop()
+    expect(
+      sent.filter((one) => one === `${a}@2`),
+      'sent once, and three times again',
+    ).toHaveLength(4)
+    expect(
+      sent.filter((one) => one === `${b}@1`),
+      'what was taken is not sent once more',
+    ).toHaveLength(2)
+    expect(warned).toContain('HMD_SECOND_SEND_REFUSED')
+    expect(await s.rows(), 'rows').toEqual([])
+  },
+)

@@ -6,6 +6,7 @@ import { defineCase, type Env } from '../../../../../test/support/case.ts'
 import { eventually } from '../../../../../test/support/eventually.ts'
 import { auditLanes, holds } from '../../../../../test/support/invariants.ts'
 import { session } from '../../../../../test/support/session.ts'
+import type { OutboxEvent } from '../../../src/event.ts'
 import { gate, label, labels, quiet, type Stage, stage, versionsOf, WatchedPool } from './stage.ts'
 
 const CLAIM = `select lane, fence::int, pos::int, expired from outbox.claim('all', 1, $1, 16, 45000)`
@@ -304,4 +305,51 @@ export const sisterClaims = defineCase('claim-under-way: not taken for forgotten
   expect(lane, 'the lane that the sister claimed').toEqual([{ served: true, fence: 1 }])
   await worker.stop()
   await holds(s.db, 'I8')
+})
+
+/** A note that nobody has done for longer than an integer of milliseconds. */
+export const oldNote = defineCase('claim: a second send that is a month late', async (env) => {
+  const { s, lane } = await oneLane(env)
+  await s.db.query(
+    `update outbox.lane set again_at = outbox.clock() - interval '30 days', again_from = 0, again_since = 0 where lane = $1`,
+    [lane],
+  )
+  expect(await s.db.query(CLAIM, ['a'])).toMatchObject([{ lane }])
+})
+
+/** A machine that slept: its monotonic clock stood still, so the lease looks valid here and ran out long ago. */
+export const sleptMachine = defineCase('lease-expiry: the machine slept', async (env) => {
+  const s = await stage(env)
+  const [a] = (await s.inLane(5, 1)) as [string]
+  const [out, hold] = [gate(), gate()]
+  const sent: string[] = []
+  const sink = {
+    name: 'memory',
+    deliver: async (events: readonly OutboxEvent[]) => {
+      sent.push(...events.map(label))
+      if (sent.length > 1) return
+      out.open()
+      await hold.opened
+    },
+  }
+  await s.change(a, a)
+  const subscription = { batch: { count: 1 } }
+  const worker = await s.outbox(sink, { subscription }).start({ ...quiet, concurrency: 1 })
+  await out.opened
+  // The next batch is read ahead by now, or will be; meanwhile ten minutes go by outside.
+  const { now } = Date
+  Date.now = () => now() + 600_000
+  try {
+    await s.clock.advance(600_000)
+    await s.db.query(
+      `update outbox.lane set owner = 'other', fence = fence + 1, lease_until = outbox.clock() + interval '1 hour'`,
+    )
+    hold.open()
+    await eventually(async () => (await s.held('other')) > 0)
+    for (let look = 0; look < 20; look++) await s.change('elsewhere')
+    expect(sent, 'sent under a lease that ran out').toEqual([`${a}@1`])
+  } finally {
+    Date.now = now
+    await worker.stop()
+  }
 })

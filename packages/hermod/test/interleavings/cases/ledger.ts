@@ -8,7 +8,7 @@ import { holds } from '../../../../../test/support/invariants.ts'
 import type { OutboxEvent } from '../../../src/event.ts'
 import type { Outcome } from '../../../src/sinks/outcome.ts'
 import type { DeliveryContext } from '../../../src/sinks/sink.ts'
-import { label, quiet, type Stage, stage, WatchedPool } from './stage.ts'
+import { gate, label, quiet, type Stage, stage, WatchedPool } from './stage.ts'
 
 type Step = 'before sending' | 'before the dot' | 'after the dot' | 'after 250'
 type At = (step: Step, event: OutboxEvent) => void
@@ -245,13 +245,14 @@ const breaks: Record<string, { breakOff: Parameters<typeof breaking>[0]; third: 
     breakOff: () => {
       throw refusedConnection()
     },
-    third: 'pending 0',
+    // Nobody has answered for the first two, so the error may be about any of them.
+    third: 'unknown 1',
   },
   'wrong credentials': {
     breakOff: () => {
       throw Object.assign(new Error('535 refused'), { status: 401 })
     },
-    third: 'pending 0',
+    third: 'unknown 1',
   },
   'cut connection': {
     breakOff: () => {
@@ -355,4 +356,87 @@ export const ledgerUnrecorded = defineCase('ledger-broke-off: sending could not 
   await outbox.runOnce({ ...quiet, deadlineMs: 2_000 })
   expect(accepted, 'sent').toEqual(['x@1', 'y@1'])
   expect(await s.rows(), 'an error of the record').toEqual(['x@1 unknown 1', 'y@1 unknown 1', 'z@1 pending 0'])
+})
+
+/** An operator discards a message whose call is under way, before its turn: it never leaves, and the others do. */
+export const discardedInCall = defineCase('ledger-discard-in-call', async (env) => {
+  const s = await stage(env)
+  const ids = (await s.inLane(5, 4)) as [string, string, string, string]
+  const [first, , third] = ids
+  const [out, go] = [gate(), gate()]
+  const { sink, accepted } = mailbox(s)
+  const answering = {
+    ...sink,
+    deliver: async (events: readonly OutboxEvent[], context: DeliveryContext) => {
+      for (const event of events) {
+        const [outcome] = await sink.deliver([event], context)
+        context.answered(event, outcome as Outcome)
+        if (event.aggregateId !== first) continue
+        out.open()
+        await go.opened
+      }
+      return undefined as never
+    },
+  }
+  await s.change(...ids)
+  const outbox = s.outbox(answering)
+  const worker = await outbox.start({ ...quiet, concurrency: 1 })
+  await out.opened
+  const [row] = await s.db.query<{ pos: string }>('select pos::text from outbox.delivery where aggregate_id = $1', [
+    third,
+  ])
+  await outbox.discard('all', row?.pos as string, { actor: 'me', reason: 'not wanted' })
+  go.open()
+  const settled = ids.map((id) => `${id}@1 ${id === third ? 'discarded 0' : 'delivered 1'}`)
+  await eventually(async () => expect(await s.rows()).toEqual(settled), { timeoutMs: 10_000 })
+  await s.clock.advance(60_000)
+  await s.change(first)
+  await eventually(() => accepted.includes(`${first}@2`))
+  await worker.stop()
+  expect(
+    accepted.filter((one) => one.startsWith(third)),
+    'a discarded message',
+  ).toEqual([])
+  expect(new Set(accepted).size, 'sent twice').toBe(accepted.length)
+})
+
+/** The same, and the first answer is that the server is away: the rows of the call become pending again, but for that one. */
+export const discardedInOutage = defineCase('ledger-discard-in-call: the destination is away', async (env) => {
+  const s = await stage(env)
+  const ids = (await s.inLane(5, 3)) as [string, string, string]
+  const [, , third] = ids
+  const [out, go] = [gate(), gate()]
+  let away = true
+  const { sink, accepted } = mailbox(s)
+  const flaky = {
+    ...sink,
+    deliver: async (events: readonly OutboxEvent[], context: DeliveryContext) => {
+      if (!away) return sink.deliver(events, context)
+      out.open()
+      await go.opened
+      return events.map(() => s.say.unavailable())
+    },
+  }
+  await s.change(...ids)
+  const outbox = s.outbox(flaky)
+  const worker = await outbox.start({ ...quiet, concurrency: 1 })
+  await out.opened
+  const [row] = await s.db.query<{ pos: string }>('select pos::text from outbox.delivery where aggregate_id = $1', [
+    third,
+  ])
+  await outbox.discard('all', row?.pos as string, { actor: 'me', reason: 'not wanted' })
+  go.open()
+  await eventually(
+    async () => (await s.db.query('select 1 from outbox.subscription where held_cause is not null')).length > 0,
+  )
+  away = false
+  await s.clock.advance(6_000)
+  await eventually(() => accepted.length === 2)
+  await s.change(ids[0])
+  await eventually(() => accepted.includes(`${ids[0]}@2`))
+  await worker.stop()
+  expect(
+    accepted.filter((one) => one.startsWith(third)),
+    'a discarded message',
+  ).toEqual([])
 })

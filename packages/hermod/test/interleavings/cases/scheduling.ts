@@ -65,4 +65,15 @@ export const scheduledVersusNewer = defineCase('scheduled-versus-newer', async (
   await clock.restore()
 })
 
-export const cases = [scheduledVersusNewer]
+/** Nobody numbered anything for a month. */
+export const longOverdue = defineCase('scheduled: a month overdue', async ({ db, engine }) => {
+  const clock = await engine.testing.fakeClock(db.pool)
+  await db.query(
+    `select outbox.emit('doc.changed', 'doc', 'a', '{}', not_before => outbox.clock() + interval '1 hour')`,
+  )
+  expect(await value(db, 'select numbered from outbox.sequence()')).toBe(0)
+  await clock.advance(30 * 86_400_000)
+  expect(await value(db, 'select numbered from outbox.sequence()'), 'numbered when it is due').toBe(1)
+})
+
+export const cases = [scheduledVersusNewer, longOverdue]
