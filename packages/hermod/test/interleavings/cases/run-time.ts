@@ -278,7 +278,61 @@ export const shapes = defineCase('subscription-at-run-time: names, sizes and sha
   expect(JSON.stringify(await subscriptions.list()), 'settings in a list').not.toContain('settings')
 })
 
+/** A failover loses a change; another one comes under the same revision: what was served before counts no more. */
+export const definitionAfterFailover = defineCase(
+  'subscription-at-run-time: another definition after a failover',
+  async (env) => {
+    const s = await stage(env)
+    const { outbox, heard } = processOn(env)
+    await outbox.subscriptions.create('hook', memory('lost'))
+    const worker = await outbox.start(quiet)
+    await s.change('a')
+    await eventually(() => heard('lost').length === 1)
+    await s.db.query(`update outbox.sink_settings set settings = '{"to": "kept"}' where subscription = 'hook'`)
+    await s.db.query('update outbox.step set timeline = timeline + 1')
+    await s.change('b')
+    const sent = async () => {
+      await s.change('c')
+      return heard('kept').length > 0
+    }
+    await eventually(sent, { timeoutMs: 10_000, what: 'the definition that the database has' })
+    await worker.stop()
+  },
+)
+
+/** Refused, removed, and created again under a revision that was refused once. */
+export const refusedThenMadeAnew = defineCase(
+  'subscription-at-run-time: refused, removed and made anew',
+  async (env) => {
+    const s = await stage(env)
+    const warned: string[] = []
+    const { outbox, heard } = processOn(env, { warning: ({ code }) => void warned.push(code) })
+    const worker = await outbox.start(quiet)
+    await outbox.subscriptions.create('hook', memory('nowhere'))
+    await eventually(() => warned.includes('HMD_SINK_KIND_FAILED'))
+    await outbox.subscriptions.remove('hook', { ...by, confirm: 'hook' })
+    // The worker has heard of it; and as a day later, nobody remembers which revisions there were.
+    const beat = async () => Number((await s.db.query('select sum(xmin::text::bigint) as n from outbox.worker'))[0]?.n)
+    for (let beats = 0, last = await beat(); beats < 2; beats++, last = await beat())
+      await eventually(async () => (await beat()) !== last)
+    await s.db.query('delete from outbox.removed')
+    expect(await outbox.subscriptions.create('hook', memory('here')), 'the script: the revision that was refused').toBe(
+      1,
+    )
+    await eventually(
+      async () => {
+        await s.change('a')
+        return heard('here').length > 0
+      },
+      { timeoutMs: 10_000, what: 'the new one to be served' },
+    )
+    await worker.stop()
+  },
+)
+
 export const cases = [
+  definitionAfterFailover,
+  refusedThenMadeAnew,
   declaredAtRunTime,
   storedAtRunTime,
   changedMeanwhile,
