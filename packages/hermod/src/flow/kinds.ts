@@ -11,7 +11,7 @@ const LEARN = `select k.code::text, k.type, k.aggregate_type, s.pos::text as hea
 export type Names = ReadonlyMap<string, readonly [type: string, aggregateType: string]>
 
 /** The epoch is the upper half of every position. */
-const epochOf = (position: bigint): bigint => position >> 32n
+export const epochOf = (position: bigint): bigint => position >> 32n
 
 /** Two statements were answered in different epochs, perhaps by different servers. Counts as a lost connection. */
 class EpochChanged extends Error {

@@ -45,7 +45,7 @@ export type Action =
   /** Settles parked rounds whose calls have ended. */
   | { readonly do: 'land' }
   /** Gives lanes back: all of them, or those without a parked call. */
-  | { readonly do: 'release'; readonly all: boolean }
+  | { readonly do: 'release'; readonly lanes: 'all' | 'free' }
   /** Claims lanes up to the share of this loop, or gives back those beyond it. */
   | { readonly do: 'balance' }
   /** Drops what was read ahead. */
@@ -78,8 +78,8 @@ function interrupted({ stopping, doubt, returned }: View): Action | undefined {
 function standingDown(view: View): Action | undefined {
   const { mode, outdated, lanes, free, pollMs } = view
   if (mode !== 'paused' && !outdated) return undefined
-  if (outdated && lanes > 0) return { do: 'release', all: true }
-  if (free > 0) return { do: 'release', all: false }
+  if (outdated && lanes > 0) return { do: 'release', lanes: 'all' }
+  if (free > 0) return { do: 'release', lanes: 'free' }
   return canSleep(view) ? { do: 'sleep' } : { do: 'rest', ms: pollMs }
 }
 
@@ -107,7 +107,7 @@ function working(view: View, nowMs: number): Action {
   if (view.free === 0) return rest(view, nowMs)
   if (view.againAtMs <= nowMs) return { do: 'again' }
   if (lookAtMs(view) <= nowMs) return { do: 'round' }
-  return view.idle ? { do: 'release', all: false } : rest(view, nowMs)
+  return view.idle ? { do: 'release', lanes: 'free' } : rest(view, nowMs)
 }
 
 /** When to look for events: as soon as somebody has called, but not faster than the rate limit allows. */

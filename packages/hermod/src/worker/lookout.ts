@@ -4,7 +4,7 @@
  * somebody left behind, replays, a backlog at the start.
  */
 import { type Database, isConnectionError } from '../database.ts'
-import type { Kinds } from '../flow/kinds.ts'
+import { epochOf, type Kinds } from '../flow/kinds.ts'
 import { type Looked, look, passIdle } from '../flow/look.ts'
 import type { News } from '../flow/sequence.ts'
 import { type Listener, notify } from '../telemetry.ts'
@@ -205,9 +205,4 @@ export class Lookout {
       notify(this.#context.listener, 'error', { during: 'look', error }),
     )
   }
-}
-
-/** The epoch is the upper half of every position. */
-function epochOf(position: bigint): bigint {
-  return position >> 32n
 }

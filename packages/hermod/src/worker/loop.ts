@@ -33,10 +33,10 @@ export class Loop {
   #stopping = false
   #doubt = false
   #errorsInRow = 0
-  /** The wake-up that the last decision knew of. */
-  #endedAt = 0
-  /** The last wake-up that a look has taken into account. */
-  #seen = -1
+  /** How many wake-ups the last decision knew of. */
+  #wakesKnown = 0
+  /** How many wake-ups the last round knew of. */
+  #wakesSeen = -1
   /** When all lanes are looked at, whether there is news or not: news may get lost, and retries become due. */
   #pollAtMs = 0
   /** The last look left something. */
@@ -78,7 +78,7 @@ export class Loop {
 
   /** Somebody has called since it decided to end. */
   get called(): boolean {
-    return this.#wake.count !== this.#endedAt
+    return this.#wake.count !== this.#wakesKnown
   }
 
   /** Runs until stopped, or until there is nothing to claim; then gives its lanes back. */
@@ -87,7 +87,7 @@ export class Loop {
     try {
       for (;;) {
         const action = this.#next()
-        this.#endedAt = this.#wake.count
+        this.#wakesKnown = this.#wake.count
         if (action.do === 'end' || action.do === 'sleep') break
         await this.#safely(() => this.#act(action))
       }
@@ -149,7 +149,7 @@ export class Loop {
       ahead: this.#rounds.ahead,
       breaker: held ? { probeAtMs: Math.max(probeAtMs, this.#probeAtMs), canProbe: this.#canProbe } : undefined,
       lookAtMs: this.#more ? 0 : this.#pollAtMs,
-      called: this.#seen !== this.#wake.count,
+      called: this.#wakesSeen !== this.#wake.count,
       replayAtMs: nowMs + this.#replaying.waitMs,
       againAtMs: mode === 'live' ? this.#again.atMs : Number.POSITIVE_INFINITY,
       rateAtMs: nowMs + waiting,
@@ -164,14 +164,18 @@ export class Loop {
       case 'rest':
         return this.#rest(action.ms)
       case 'round':
-        return this.#look()
+        return this.#round()
       case 'land':
         return this.#rounds.land()
       case 'ask':
         return this.#ask()
       case 'probe':
         return this.#probe()
-      default:
+      case 'forget':
+      case 'release':
+      case 'balance':
+      case 'replay':
+      case 'again':
         // These begin with everything settled: lanes change hands, or events are sent again.
         await this.#rounds.forget()
         return this.#afterwards(action)
@@ -181,20 +185,20 @@ export class Loop {
   async #afterwards(
     action: Extract<Action, { do: 'release' | 'balance' | 'replay' | 'again' | 'forget' }>,
   ): Promise<boolean> {
-    if (action.do === 'release') await this.#release(action.all)
+    if (action.do === 'release') await this.#release(action.lanes)
     else if (action.do === 'balance') await this.#balance()
     else if (action.do === 'replay') this.#replaying.begin()
     else if (action.do === 'again') await this.#again.send()
     return false
   }
 
-  async #release(all: boolean): Promise<void> {
-    if (all) await this.#replaying.end()
-    await this.#leases.giveBack(all ? this.#leases.lanes : this.#leases.free)
+  async #release(which: 'all' | 'free'): Promise<void> {
+    if (which === 'all') await this.#replaying.end()
+    await this.#leases.giveBack(which === 'all' ? this.#leases.lanes : this.#leases.free)
   }
 
-  async #look(): Promise<boolean> {
-    this.#seen = this.#wake.count
+  async #round(): Promise<boolean> {
+    this.#wakesSeen = this.#wake.count
     this.#replaying.looked()
     const polling = this.#pollAtMs <= performance.now()
     if (polling) for (const lane of this.#leases.lanes) lane.news = true

@@ -46,10 +46,10 @@ export class Numbering {
     this.#options = options
   }
 
-  /** The wake-up that the caller sends afterwards ends a pending wait. */
   stop(): void {
     this.#stopped = true
     this.#ending.wake()
+    this.#options.wake.wake()
   }
 
   async run(): Promise<void> {

@@ -160,7 +160,10 @@ function following(before: Unsettled | undefined, next: Unsettled): Unsettled {
   return { round, lanes: [...lanes.values()], endedMs: next.endedMs }
 }
 
-/** `before` passed as a whole, so it has no rows that could get lost here. */
+/**
+ * `before` passed as a whole, so it has no rows that could get lost here. Both have the same fence: lanes change hands
+ * when everything is settled.
+ */
 function joined(before: Settlement, next: Settlement): Settlement {
   return {
     ...next,

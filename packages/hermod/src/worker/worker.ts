@@ -185,7 +185,6 @@ export class Worker {
     const journeys = this.#journeys.stop()
     clearInterval(this.#heartbeat)
     for (const beat of this.#early) clearTimeout(beat)
-    this.#committed.wake()
     await this.#running
     await crews
     await journeys

@@ -29,7 +29,7 @@ const resting: View = {
 }
 
 const rest = (ms: number): Action => ({ do: 'rest', ms })
-const release = (all: boolean): Action => ({ do: 'release', all })
+const release = (lanes: 'all' | 'free'): Action => ({ do: 'release', lanes })
 const none: Partial<View> = { lanes: 0, free: 0, balanceAtMs: now + 40 }
 const open = (probeAtMs: number, canProbe = true): Partial<View> => ({ breaker: { probeAtMs, canProbe } })
 
@@ -41,7 +41,7 @@ const table: readonly [when: string, change: Partial<View>, action: Action][] = 
   ['the rate limit lets nothing go', { called: true, rateAtMs: now + 30 }, rest(30)],
   ['the rate limit is longer than the look', { lookAtMs: now + 10, rateAtMs: now + 30 }, rest(30)],
   ['a batch was read ahead', { ahead: true }, { do: 'round' }],
-  ['nothing was found for a while', { idle: true }, release(false)],
+  ['nothing was found for a while', { idle: true }, release('free')],
   ['no lane is held', { lanes: 0, free: 0, balanceAtMs: now + 40 }, rest(40)],
   ['lanes may be taken', { balanceAtMs: now }, { do: 'balance' }],
   ['no lane is held, and nothing was found for a while', { ...none, idle: true }, { do: 'sleep' }],
@@ -55,10 +55,10 @@ const table: readonly [when: string, change: Partial<View>, action: Action][] = 
   ['an answer was lost', { doubt: true }, { do: 'ask' }],
   ['a task has ended', { returned: true }, { do: 'land' }],
   ['all lanes wait for tasks', { free: 0, called: true }, rest(1_000)],
-  ['it is paused', { mode: 'paused' }, release(false)],
+  ['it is paused', { mode: 'paused' }, release('free')],
   ['it is paused, and all lanes wait for tasks', { mode: 'paused', free: 0 }, rest(1_000)],
-  ['its definition is too old', { outdated: true }, release(true)],
-  ['its definition is too old, and all lanes wait for tasks', { outdated: true, free: 0 }, release(true)],
+  ['its definition is too old', { outdated: true }, release('all')],
+  ['its definition is too old, and all lanes wait for tasks', { outdated: true, free: 0 }, release('all')],
   ['its definition is too old, and all is given back', { outdated: true, lanes: 0, free: 0 }, rest(1_000)],
   ['the breaker opened', open(now + 200), rest(200)],
   ['a probe may go', open(now), { do: 'probe' }],
@@ -74,7 +74,7 @@ const precedence: readonly [what: string, change: Partial<View>, action: Action]
   ['a doubt before a task that has ended', { doubt: true, returned: true }, { do: 'ask' }],
   ['a doubt before a pause', { doubt: true, mode: 'paused' }, { do: 'ask' }],
   ['a task that has ended before a pause', { returned: true, mode: 'paused' }, { do: 'land' }],
-  ['a pause before what was read ahead', { mode: 'paused', ahead: true }, release(false)],
+  ['a pause before what was read ahead', { mode: 'paused', ahead: true }, release('free')],
   ['what was read ahead before lanes change hands', { ahead: true, balanceAtMs: now }, { do: 'round' }],
   ['what was read ahead is dropped if all lanes were lost', { ...none, ahead: true }, { do: 'forget' }],
   ['a breaker before what was read ahead', { ...open(now), ahead: true }, { do: 'forget' }],
