@@ -1,24 +1,39 @@
 // How long it took after each fault until everybody had accepted the markers written at its end.
 
+import { percentiles } from './check.mjs'
 import { markerAggregates } from './workload.mjs'
 
-/** The longest in ms, and the longest by kind of fault. */
+/** Over all faults and subscriptions; the longest by kind of fault and by subscription. In ms. */
 export function recoveries(entries) {
+  const byKind = {}
+  const bySub = {}
+  const all = []
+  for (const { after, sub, tookMs } of times(entries)) {
+    byKind[after] = Math.max(byKind[after] ?? 0, tookMs)
+    bySub[sub] = Math.max(bySub[sub] ?? 0, tookMs)
+    all.push(tookMs)
+  }
+  const { p50, p99, max } = percentiles(all.filter(Number.isFinite))
+  return { recoveryMsMax: max, recoveryMsP50: p50, recoveryMsP99: p99, recoveryMs: byKind, recoveryMsBySub: bySub }
+}
+
+/** One for each fault and subscription: infinite if a marker never arrived. */
+function times(entries) {
   const markers = new Set(markerAggregates())
   const keys = markerKeys(entries)
+  const accepted = acceptances(entries, keys, markers)
   const subs = entries.filter(({ k, effects, table, aggregates }) => {
     return k === 'sub' && !effects && !table && (aggregates == null || aggregates.includes('row'))
   })
-  const accepted = acceptances(entries, keys, markers)
-  const byKind = {}
-  for (const { tx, after, endedAt } of entries.filter(({ k }) => k === 'marker')) {
-    const events = [...keys.values()].filter((event) => event.tx === tx)
-    const times = subs.flatMap(({ name }) => events.map(({ agg, v }) => firstAt(accepted.get(`${name}\n${agg}`), v)))
-    const tookMs = Math.max(0, ...times.map((t) => t - endedAt))
-    byKind[after] = Math.max(byKind[after] ?? 0, tookMs)
-  }
-  const finite = Object.values(byKind).filter(Number.isFinite)
-  return { recoveryMsMax: Math.max(0, ...finite), recoveryMs: byKind }
+  return entries
+    .filter(({ k }) => k === 'marker')
+    .flatMap(({ tx, after, endedAt }) => {
+      const events = [...keys.values()].filter((event) => event.tx === tx)
+      return subs.map(({ name: sub }) => {
+        const arrivals = events.map(({ agg, v }) => firstAt(accepted.get(`${sub}\n${agg}`), v))
+        return { after, sub, tookMs: Math.max(0, ...arrivals.map((t) => t - endedAt)) }
+      })
+    })
 }
 
 function markerKeys(entries) {

@@ -12,6 +12,7 @@ import { Tasks } from './tasks.mjs'
 
 const holdMs = 5_000
 const landMaxMs = 12_000
+const wholeEveryMs = 4_000
 const { config, tell } = child({ arm, disarm, land, outage, quiet, stop })
 const history = openHistory(config.folder, 'sinks')
 const random = seeded(config.seed)
@@ -100,7 +101,7 @@ async function handle(request, response) {
     armed.delete(hold.target)
     return holdCall(call, hold)
   }
-  if (random() < trouble) return troubles[pick(random, mixed)](call)
+  if (random() < trouble) return troubles[troubleFor(call)](call)
   if (!response.destroyed) answer(response, take(call))
 }
 
@@ -203,8 +204,21 @@ function status(response, code, headers = {}) {
   response.end()
 }
 
-/** Single events fail most often; a destination that fails as a whole is held for a while. */
-const mixed = ['item', 'item', 'item', 'item', 'item', '500', '429', 'slow', 'cut', 'late']
+const wholes = ['500', '429', 'slow', 'cut', 'late']
+const wholeAtMs = new Map()
+
+/**
+ * Half of them are single events. A destination that fails as a whole is held by a breaker for a while:
+ * without a pause between two of them, a destination with many small calls would be held all the time,
+ * and the run would measure that.
+ */
+function troubleFor({ sub }) {
+  const chosen = random() < 0.5 ? 'item' : pick(random, wholes)
+  const nowMs = performance.now()
+  if (chosen === 'item' || nowMs < (wholeAtMs.get(sub.name) ?? 0)) return 'item'
+  wholeAtMs.set(sub.name, nowMs + wholeEveryMs)
+  return chosen
+}
 
 const troubles = {
   item: (call) => answer(call.response, take(call, between(random, 0, call.body.length - 1))),

@@ -18,6 +18,7 @@ import { aggregates } from './workload.mjs'
 
 const politeMs = 6_000
 const connectMs = 15_000
+const aliveMs = 10_000
 
 const CHAOS = `
   create schema chaos;
@@ -244,10 +245,11 @@ export async function commitPrepared(stage, { before = new Date(), of = '' } = {
 
 /**
  * Until everything is delivered and late writes had their time, or the time of the run is over: it
- * ends within seconds + 60.
+ * ends within seconds + 60. `first`: what else must have ended.
  */
-export async function drain(stage) {
+export async function drain(stage, first = async () => {}) {
   const startedMs = performance.now()
+  await first()
   const limitMs = Math.max(stage.limitMs, startedMs + 3_000)
   const open = await withClient(stage.url, async (client) => {
     for (;;) {
@@ -260,6 +262,17 @@ export async function drain(stage) {
   const tookMs = Math.round(performance.now() - startedMs)
   say(`drained in ${tookMs} ms, ${open} open`)
   return { tookMs, open }
+}
+
+/** Those that do not even answer: their process is busy with nothing, for ever. */
+export async function stuckWorkers(stage) {
+  const asked = stage.workers.map(async ({ fullName, ask }) => {
+    const said = await Promise.race([ask('alive'), pause(aliveMs, 'stuck', { ref: false })])
+    return said === 'stuck' ? fullName : undefined
+  })
+  const stuck = (await Promise.all(asked)).filter(Boolean)
+  for (const name of stuck) say(`✗ ${name} did not answer within ${aliveMs} ms`)
+  return stuck
 }
 
 export async function stopWorkers(stage) {

@@ -9,7 +9,7 @@ import { child } from './processes.mjs'
 import { makeSinks } from './worker-sinks.mjs'
 import { jumpingClock } from './wrong-clock.mjs'
 
-const { config, tell } = child({ stop })
+const { config, tell } = child({ stop, alive: () => ({}) })
 const { name, incarnation, subscriptions, leaseMs, callMs, concurrency } = config
 const fullName = `${name}.${incarnation}`
 const history = openHistory(config.folder, fullName)

@@ -45,7 +45,7 @@ export async function rebuild(stage) {
   return { happened: true, id: String(id) }
 }
 
-/** A run is not over while a replay or a rebuild is. */
+/** A run is not over while a replay or a rebuild is; the writers have stopped by then. */
 export async function finish(stage) {
   stage.journeys = []
   if (stage.desk === undefined) return

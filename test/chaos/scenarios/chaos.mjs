@@ -2,6 +2,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { carryOut } from '../faults.mjs'
+import { finish } from '../faults/operators.mjs'
 import { judge } from '../judge.mjs'
 import { planFaults } from '../plan.mjs'
 import { missedOf } from '../reached.mjs'
@@ -54,13 +55,14 @@ async function end(stage, counts, samples) {
   if (stage.failed !== undefined) throw stage.failed
   await stage.sinks.ask('quiet')
   await stages.stopWriters(stage)
-  const drained = await stages.drain(stage)
+  const drained = await stages.drain(stage, () => finish(stage))
   samples.stop()
+  const stuck = await stages.stuckWorkers(stage)
   await stages.stopWorkers(stage)
   stage.stopping = true
   await stage.sinks.ask('stop')
   const found = await judge(stage, counts.happened, samples)
-  return conclude(stage, counts, drained, found)
+  return conclude(stage, counts, { ...drained, stuck }, found)
 }
 
 /** Followers that wait behind a retrying head are seen only while they do. */
@@ -83,7 +85,7 @@ function conclude(stage, { planned, happened }, drained, found) {
   const { seed, seconds, workers } = stage.options
   const { entries, latencyMs, ...counts } = found
   const happenedOf = (...names) => names.reduce((sum, name) => sum + (happened[name] ?? 0), 0)
-  const { recoveryMsMax, recoveryMs } = recoveries(entries)
+  const { recoveryMsMax, recoveryMs, ...recovery } = recoveries(entries)
   const failed = (stage.journeys ?? []).filter(({ state }) => state !== 'succeeded')
   for (const journey of failed)
     stages.say(`✗ ${journey.kind} ended ${journey.state} in ${journey.phase}: ${journey.error}`)
@@ -98,15 +100,17 @@ function conclude(stage, { planned, happened }, drained, found) {
     sinkOutages: happenedOf('sink-refuse', 'sink-hang', 'sink-503'),
     recoveryMsMax,
     recoveryMs,
+    ...recovery,
     latencyMs: { p50: latencyMs.p50, p99: latencyMs.p99 },
     latencyMsMax: latencyMs.max,
     drainMs: drained.tookMs,
     open: drained.open,
+    stuck: drained.stuck,
     workers,
     faults: happened,
     journeysFailed: failed.length,
     missed,
     counts: missed.length === 0,
-    ok: found.ok && drained.open === 0 && failed.length === 0,
+    ok: found.ok && drained.open === 0 && drained.stuck.length === 0 && failed.length === 0,
   }
 }
