@@ -90,7 +90,8 @@ async function handle(request, response) {
   const startedMs = Date.now()
   const body = await read(request)
   const by = request.headers['x-worker']
-  const call = { id: ++calls, by, worker: by.split('.')[0], body, response, startedMs }
+  const cid = request.headers['x-call']
+  const call = { id: ++calls, by, cid, worker: by.split('.')[0], body, response, startedMs }
   const [, name, what = 'deliver'] = request.url.split('/')
   call.sub = subs.get(name)
   if (down !== undefined) return meetOutage(call)
@@ -101,7 +102,7 @@ async function handle(request, response) {
     armed.delete(hold.target)
     return holdCall(call, hold)
   }
-  if (random() < trouble) return troubles[troubleFor(call)](call)
+  if (random() < trouble) return inTrouble(call)
   if (!response.destroyed) answer(response, take(call))
 }
 
@@ -161,8 +162,18 @@ function note({ sub }, k, events) {
 }
 
 /** Writes down what is accepted, in one write. */
-function accept({ sub, id, by }, events, more = {}) {
-  const entry = ({ pos, payload: { key, v } }) => ({ k: 'recv', sub: sub.name, key, v, pos, call: id, by, ...more })
+function accept({ sub, id, by, cid }, events, more = {}) {
+  const entry = ({ pos, payload: { key, v } }) => ({
+    k: 'recv',
+    sub: sub.name,
+    key,
+    v,
+    pos,
+    call: id,
+    by,
+    cid,
+    ...more,
+  })
   history.writeAll(events.map(entry))
   for (const { aggregate, payload } of events) {
     const old = waiting.get(`${sub.name}\n${aggregate}`)
@@ -206,6 +217,12 @@ function status(response, code, headers = {}) {
 
 const wholes = ['500', '429', 'slow', 'cut', 'late']
 const wholeAtMs = new Map()
+
+function inTrouble(call) {
+  const name = troubleFor(call)
+  history.write({ k: 'trouble', name, sub: call.sub.name, who: call.by, cid: call.cid })
+  return troubles[name](call)
+}
 
 /**
  * Half of them are single events. A destination that fails as a whole is held by a breaker for a while:
@@ -266,10 +283,10 @@ async function holdCall(call, { mode, target }) {
 }
 
 /** 429 is slow enough that two calls at once are seen as two. A call that hangs is not accepted. */
-async function meetOutage({ sub, worker, response, startedMs }) {
+async function meetOutage({ sub, by, worker, response, startedMs }) {
   if (down === 'hang') return
   await pause(100)
   if (down === 'throttled') status(response, 429, { 'retry-after': '1' })
   else status(response, 503)
-  history.write({ k: 'refused', sub: sub.name, who: worker, from: startedMs, to: Date.now() })
+  history.write({ k: 'refused', sub: sub.name, who: worker, by, from: startedMs, to: Date.now() })
 }

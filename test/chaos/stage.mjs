@@ -56,6 +56,7 @@ async function openIn(folder, options, { subscriptions, settings = {}, audit = t
   mkdirSync(historyFolder)
   const engine = copyEngine(folder, options)
   const history = openHistory(historyFolder, 'conductor')
+  history.write({ k: 'run', seed: options.seed, leaseMs: options.leaseMs })
   for (const subscription of subscriptions) history.write(forHistory(subscription))
   const { startPostgres } = await importEngine(engine, 'embedded/index.js')
   const postgres = await startPostgres({ durable: true, settings })
@@ -192,7 +193,9 @@ export async function startWorker(stage, index) {
   const fullName = `${name}.${incarnation}`
   stage.workers[index] = { name, fullName, incarnation, ...process }
   stage.history.write({ k: 'up', who: fullName })
-  process.exited.then(() => stage.closed || stage.history.write({ k: 'down', who: fullName }))
+  process.exited.then(
+    ({ code }) => stage.closed || stage.history.write({ k: 'down', who: fullName, polite: code === 0 }),
+  )
 }
 
 export async function startWorkers(stage) {

@@ -65,7 +65,7 @@ function listener() {
     retry: note('retry'),
     warning: note('warning'),
     error: ({ during, subscription, error }) =>
-      history.write({ k: 'some', name: 'error', during, subscription, says: String(error) }),
+      history.write({ k: 'some', name: 'error', who: fullName, during, subscription, says: String(error) }),
   }
 }
 

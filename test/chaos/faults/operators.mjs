@@ -34,7 +34,7 @@ export async function replay(stage, { sub }) {
   if (range.head === 0) return { happened: false, why: 'nothing to replay' }
   const { id } = await outbox.journeys.replay(sub, { from: range.from, ...by })
   asked.push(id)
-  stage.history.write({ k: 'replay', sub, ...range })
+  stage.history.write({ k: 'replay', sub, id: String(id), ...range })
   return { happened: true, id: String(id) }
 }
 

@@ -30,8 +30,9 @@ async function withProcess(stage, who, work) {
     await pause(50)
   }
   stage.away.add(kind)
+  const from = Date.now()
   try {
-    return await work(indexOf(who))
+    return { ...(await work(indexOf(who))), from }
   } finally {
     stage.away.delete(kind)
   }

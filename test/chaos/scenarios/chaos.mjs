@@ -1,8 +1,8 @@
 // The main run: the whole workload, all subscriptions, and the faults that the seed has planned.
 
 import { setTimeout as pause } from 'node:timers/promises'
-import { carryOut } from '../faults.mjs'
 import { finish } from '../faults/operators.mjs'
+import { carryOut } from '../faults.mjs'
 import { judge } from '../judge.mjs'
 import { planFaults } from '../plan.mjs'
 import { missedOf } from '../reached.mjs'
