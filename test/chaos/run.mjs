@@ -9,6 +9,7 @@ import { manySeeds, writeReport } from './report.mjs'
 
 const scenarioFiles = {
   chaos: () => import('./scenarios/chaos.mjs').then(({ chaos }) => chaos),
+  backlog: () => import('./scenarios/backlog.mjs').then(({ backlog }) => backlog),
   'open-transaction': () => import('./scenarios/open-transaction.mjs').then(({ openTransaction }) => openTransaction),
   refused: () => import('./scenarios/outage.mjs').then(({ outage }) => outage),
   throttled: () => import('./scenarios/outage.mjs').then(({ outage }) => outage),

@@ -27,6 +27,7 @@ let port = 0
 let calls = 0
 let down
 let closing = false
+let isQuiet = false
 
 await listen()
 tell({ port })
@@ -78,6 +79,7 @@ async function close() {
 
 /** The faults are over: what is left is to be delivered. Poison stays poison. */
 function quiet() {
+  isQuiet = true
   trouble = 0
   tasks.late = false
 }
@@ -96,7 +98,7 @@ async function handle(request, response) {
   call.sub = subs.get(name)
   if (down !== undefined) return meetOutage(call)
   if (what === 'poll') return answer(response, tasks.poll(call))
-  await latency()
+  await latency(call.sub)
   const hold = armed.get(call.worker) ?? call.body.map(({ aggregate }) => armed.get(aggregate)).find(Boolean)
   if (hold !== undefined && (hold.sub === 'any' || hold.sub === name)) {
     armed.delete(hold.target)
@@ -112,8 +114,9 @@ async function read(request) {
   return JSON.parse(Buffer.concat(chunks).toString())
 }
 
-/** Mostly nothing, sometimes a few milliseconds, seldom many. */
-async function latency() {
+/** Mostly nothing, sometimes a few milliseconds, seldom many; or what the destination always takes. */
+async function latency({ latencyMs }) {
+  if (latencyMs !== undefined && !isQuiet) return pause(latencyMs)
   const dice = random()
   if (dice < 0.7) return
   await pause(dice < 0.98 ? between(random, 1, 4) : between(random, 10, 40))

@@ -38,14 +38,21 @@ export function say(text) {
   process.stderr.write(`${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${text}\n`)
 }
 
+/** Whatever happens, its folder goes with the process, unless it is kept. */
 export async function openStage(options, setup) {
   const folder = mkdtempSync(join(tmpdir(), 'hermod-chaos-'))
   const remove = () => rmSync(folder, { recursive: true, force: true })
   process.once('exit', remove)
-  return {
-    ...(await openIn(folder, options, setup)),
-    removeFolder: remove,
-    keepFolder: () => process.off('exit', remove),
+  const keepFolder = () => process.off('exit', remove)
+  const removeFolder = () => {
+    keepFolder()
+    remove()
+  }
+  try {
+    return { ...(await openIn(folder, options, setup)), removeFolder, keepFolder }
+  } catch (error) {
+    removeFolder()
+    throw error
   }
 }
 
@@ -76,7 +83,10 @@ async function openIn(folder, options, { subscriptions, settings = {}, audit = t
     writers: [],
     sinkHears: new Set(),
   }
-  await install(stage)
+  await install(stage).catch(async (error) => {
+    await postgres.destroy()
+    throw error
+  })
   return stage
 }
 
@@ -194,7 +204,8 @@ export async function startWorker(stage, index) {
   stage.workers[index] = { name, fullName, incarnation, ...process }
   stage.history.write({ k: 'up', who: fullName })
   process.exited.then(
-    ({ code }) => stage.closed || stage.history.write({ k: 'down', who: fullName, polite: code === 0 }),
+    ({ code }) =>
+      stage.closed || stage.history.write({ k: 'down', who: fullName, polite: code === 0 || stage.idle === true }),
   )
 }
 
@@ -278,7 +289,9 @@ export async function stuckWorkers(stage) {
   return stuck
 }
 
+/** They have nothing in hand any more, however they end. */
 export async function stopWorkers(stage) {
+  stage.idle = true
   const stopped = Promise.all(stage.workers.map((worker) => worker.ask('stop')))
   await Promise.race([stopped, pause(politeMs)])
   // After a red run they may have work for hours.
@@ -287,7 +300,9 @@ export async function stopWorkers(stage) {
 
 export async function closeStage(stage, keep) {
   stage.closed = true
+  stage.samples?.stop()
   await killAll()
+  await stage.desk?.pool.end().catch(() => {})
   stage.history.close()
   if (keep) {
     stage.keepFolder()

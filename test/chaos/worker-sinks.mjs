@@ -31,12 +31,13 @@ export function makeSinks({ outcomes, port, name, history }) {
   const mapped = ({ status, headers }, items, ledger = false) =>
     outcomeOfStatus(status, { items, ledger, retryAfter: headers['retry-after'] })
 
-  function plain({ name: sub, keepsOrder, versions = false }) {
+  /** `heedless`: as many are, it does not heed the signal. */
+  function plain({ name: sub, keepsOrder, versions = false, heedless = false }) {
     return {
       name: sub,
       capabilities: { keepsOrder, perItemResult: true, externalVersion: versions },
       async deliver(events, { signal }) {
-        const answer = await post(sub, `/${sub}`, events.map(sent), signal)
+        const answer = await post(sub, `/${sub}`, events.map(sent), heedless ? undefined : signal)
         if (answer.status !== 200) return events.map(() => mapped(answer, events.length))
         return JSON.parse(answer.body).map((word) => meaning[word]())
       },

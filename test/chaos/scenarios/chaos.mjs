@@ -27,7 +27,7 @@ export async function withStage(options, setup, work) {
     result = await work(stage)
     return result
   } finally {
-    await stages.closeStage(stage, options.keep || (result?.ok === false && !process.env.CI))
+    await stages.closeStage(stage, options.keep || (result?.ok === false && options.keepRed && !process.env.CI))
   }
 }
 
@@ -45,6 +45,7 @@ export async function play(stage, databasePort) {
   const startedMs = performance.now()
   const halfway = pause((seconds * 1_000) / 2).then(() => stage.writers[0].ask('release'))
   const samples = sample(stage)
+  stage.samples = samples
   const counts = await carryOut(stage, plan)
   await pause(Math.max(0, startedMs + seconds * 1_000 - performance.now()))
   await Promise.race([halfway, pause(2_000)])
