@@ -59,10 +59,13 @@ export function readOptions(args) {
   }
 }
 
-/** `--faults none` is a run without faults; `--without a,b` leaves some of the usual ones out. */
+/**
+ * `--faults none` is a run without faults, `--faults all` one with every kind at least once; `--without a,b`
+ * leaves some out.
+ */
 function wantedFaults({ faults, without }) {
   if (faults === 'none') return []
-  const wanted = faults === undefined ? faultNames : listed('faults', faults)
+  const wanted = faults === undefined || faults === 'all' ? faultNames : listed('faults', faults)
   const left = without === undefined ? [] : listed('without', without)
   return wanted.filter((name) => !left.includes(name))
 }

@@ -45,7 +45,7 @@ async function play(stage) {
   await stages.startWriters(stage, { hot: 0, skew: 0, oddities: false })
   await pause(warmUpMs)
   stage.replayFrom = Math.max(1, (await one(stage, DELIVERED)) - replayed)
-  const { happened } = await carryOut(stage, planOf({ ...stage.options, seconds: seconds - warmUpMs / 1_000 }))
+  const [{ happened }] = await Promise.all([carryOut(stage, planOf(stage.options)), pause(seconds * 1_000)])
   const replays = (await journeysBy(stage, performance.now())).map(({ state }) => state)
   const open = { backlog: await one(stage, BACKLOG), secondSendsLate: await one(stage, LATE, [secondSendLateMs]) }
   stages.say(`${open.backlog} events behind, ${open.secondSendsLate} second sends late, replay ${replays}`)
