@@ -61,7 +61,7 @@ function killer(child, exited) {
   }
 }
 
-/** For the end of a run, however it came. */
+/** For the end of a run, however it came. Faults under way may start others until the process ends: `child` sees to them. */
 export async function killAll() {
   const children = [...running]
   for (const child of children) {

@@ -16,8 +16,12 @@ const scenarioFiles = {
   pgbouncer: () => import('./scenarios/pgbouncer.mjs').then(({ pgbouncer }) => pgbouncer),
 }
 
+let ending = false
 for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.once(signal, () => {
+  // Not `once`: the embedded PostgreSQL would see nobody who cleans up, and end this process at once.
+  process.on(signal, () => {
+    if (ending) return
+    ending = true
     console.error(`${signal}: ending`)
     killAll().finally(() => process.exit(130))
   })
