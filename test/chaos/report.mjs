@@ -23,8 +23,15 @@ const columns = [
   ],
   ['of that calm', ({ recoveryCalmMs: ms }) => ms && `${ms.p99} / ${ms.max}`],
   ['missed', ({ missed }) => missed && (missed.join(' ') || 'none')],
-  ['ok', ({ ok, broken }) => (ok ? 'yes' : `**no** ${broken?.join('; ').replaceAll('|', '/').slice(0, 200) ?? ''}`)],
+  ['ok', (result) => (result.ok ? 'yes' : `**no**${why(result)}`)],
 ]
+
+/** What the other columns do not say. */
+function why({ broken = [], stuck = [], journeysFailed = 0 }) {
+  const reasons = [...broken, ...stuck.map((name) => `${name} is stuck`)]
+  if (journeysFailed > 0) reasons.push(`${journeysFailed} replays or rebuilds did not succeed`)
+  return reasons.length === 0 ? '' : `: ${reasons.join('; ').replaceAll('|', '/').slice(0, 200)}`
+}
 
 const total = (counts = {}) => Object.values(counts).reduce((sum, n) => sum + n, 0)
 const list = (counts = {}) =>

@@ -13,7 +13,7 @@ import { Tasks } from './tasks.mjs'
 const holdMs = 5_000
 const landMaxMs = 12_000
 const wholeEveryMs = 4_000
-const { config, tell } = child({ arm, disarm, land, outage, quiet, stop })
+const { config, tell } = child({ arm, disarm, land, letGo, outage, quiet, stop })
 const history = openHistory(config.folder, 'sinks')
 const random = seeded(config.seed)
 const subs = new Map(config.subscriptions.map((sub) => [sub.name, sub]))
@@ -21,6 +21,7 @@ const tasks = new Tasks({ history, random, accept, note, late: config.lateTasks 
 const armed = new Map()
 const waiting = new Map()
 const landings = new Map()
+const held = new Map()
 let { trouble, poison } = config
 let server = serve()
 let port = 0
@@ -141,6 +142,11 @@ function take(call, failing = -1) {
     call.body.filter((_, index) => outcomes[index] === 'rejected'),
   )
   return outcomes
+}
+
+/** A call that is held is answered now. */
+function letGo({ target }) {
+  held.get(target)?.()
 }
 
 /** The old write lands when the conductor lets it, or just after something newer came: true. */
@@ -275,8 +281,9 @@ async function holdCall(call, { mode, target }) {
   const { response, worker, id } = call
   const words = mode === 'accept' ? take(call) : undefined
   const gone = once(response, 'close').then(() => 'gone')
+  const free = new Promise((resolve) => held.set(target, () => resolve('waited')))
   tell({ held: worker, target, call: id })
-  const end = await Promise.race([gone, pause(holdMs, 'waited', { ref: false })])
+  const end = await Promise.race([gone, free, pause(holdMs, 'waited', { ref: false })])
   if (end === 'waited') return answer(response, words ?? take(call))
   history.write({ k: 'cutcall', who: worker, sub: call.sub.name, call: id, mode })
   tell({ cut: worker, call: id })

@@ -1,7 +1,7 @@
 // Everything a scenario needs around the engine: a folder, a durable PostgreSQL of its own, the
 // network, the sinks, the workers and the writers, and the end of them all.
 
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -18,7 +18,7 @@ import { aggregates } from './workload.mjs'
 
 const politeMs = 6_000
 const connectMs = 15_000
-const aliveMs = 10_000
+const aliveMs = 15_000
 
 const CHAOS = `
   create schema chaos;
@@ -280,13 +280,25 @@ export async function drain(stage, first = async () => {}) {
 
 /** Those that do not even answer: their process is busy with nothing, for ever. */
 export async function stuckWorkers(stage) {
-  const asked = stage.workers.map(async ({ fullName, ask }) => {
+  const asked = stage.workers.map(async ({ fullName, pid, ask }) => {
+    const before = cpuSeconds(pid)
     const said = await Promise.race([ask('alive'), pause(aliveMs, 'stuck', { ref: false })])
-    return said === 'stuck' ? fullName : undefined
+    if (said !== 'stuck') return undefined
+    const used = (cpuSeconds(pid) - before).toFixed(1)
+    say(`✗ ${fullName} did not answer within ${aliveMs} ms, and used ${used} s of CPU meanwhile`)
+    return fullName
   })
-  const stuck = (await Promise.all(asked)).filter(Boolean)
-  for (const name of stuck) say(`✗ ${name} did not answer within ${aliveMs} ms`)
-  return stuck
+  return (await Promise.all(asked)).filter(Boolean)
+}
+
+/** Of a process so far, on Linux; elsewhere nobody knows. */
+function cpuSeconds(pid) {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
+    return (Number(fields[11]) + Number(fields[12])) / 100
+  } catch {
+    return Number.NaN
+  }
 }
 
 /** They have nothing in hand any more, however they end. */

@@ -32,7 +32,7 @@ export function backlog(options) {
 function planOf({ seconds, leaseMs }) {
   const plan = [{ name: 'worker-kill', atMs: 1_000, who: 'worker-1', mode: 'accept', sub: 'any' }]
   for (let atMs = 1_500, turn = 0; atMs + leaseMs * 2 < seconds * 1_000; atMs += leaseMs * 2.5, turn++) {
-    plan.push({ name: 'worker-pause', atMs, ms: leaseMs + 1_000, who: `worker-${2 + (turn % 2)}` })
+    plan.push({ name: 'worker-pause', inCall: true, atMs, ms: leaseMs + 1_000, who: `worker-${2 + (turn % 2)}` })
   }
   return [...plan, { name: 'replay', atMs: 2_000, sub: 'slow' }]
 }
