@@ -28,7 +28,7 @@ const flags = {
   keep: { type: 'boolean', default: false },
 }
 
-const rates = { chaos: 150, backlog: 400, 'open-transaction': 300, refused: 500, throttled: 500, pgbouncer: 150 }
+const rates = { chaos: 150, backlog: 300, 'open-transaction': 300, refused: 500, throttled: 500, pgbouncer: 150 }
 
 /** Throws with a sentence for people when something is wrong. */
 export function readOptions(args) {
