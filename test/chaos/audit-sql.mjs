@@ -3,11 +3,12 @@
 
 export const AUDIT = `
   create table chaos.lane_audit (n bigint generated always as identity primary key,
-    subscription text, lane smallint, fence bigint, owner text, pos bigint, parked boolean, by text,
+    subscription text, lane smallint, fence bigint, owner text, pos bigint, parked boolean, again boolean, by text,
     at timestamptz not null default clock_timestamp());
   create function chaos.audit_lane() returns trigger language plpgsql as $$ begin
-    insert into chaos.lane_audit (subscription, lane, fence, owner, parked, by)
-    values (new.subscription, new.lane, new.fence, new.owner, new.parked is not null, current_setting('application_name'));
+    insert into chaos.lane_audit (subscription, lane, fence, owner, parked, again, by)
+    values (new.subscription, new.lane, new.fence, new.owner, new.parked is not null, new.again_at is not null,
+            current_setting('application_name'));
     return null;
   end $$;
   create function chaos.audit_cursor() returns trigger language plpgsql as $$ begin

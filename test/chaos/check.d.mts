@@ -5,6 +5,7 @@ export type Found = {
   readonly acked: number
   readonly delivered: number
   readonly duplicates: number
+  readonly duplicatesBy: Readonly<Record<string, number>>
   readonly lost: number
   readonly ghosts: number
   readonly orderViolations: number
@@ -25,5 +26,6 @@ export type Found = {
 }
 
 export function checkHistory(entries: readonly { readonly k: string }[]): Found
-export function duplicatesBound(given: { interruptions: number; loops: number; batchCount: number }): number
-export function violationsOf(found: Found, bound: number): number
+/** By subscription: how many repeats are allowed. */
+export type Bounds = Readonly<Record<string, { readonly all: number }>>
+export function violationsOf(found: Found, bounds?: Bounds): number

@@ -45,6 +45,7 @@ export function checkHistory(entries) {
     ...countWrites(writes),
     delivered: sum(subs, ({ accepted }) => accepted.size),
     duplicates: sum(subs, ({ duplicates }) => duplicates),
+    duplicatesBy: Object.fromEntries([...subs.values()].map(({ name, duplicates }) => [name, duplicates])),
     ...Object.fromEntries(Object.entries(found).map(([name, list]) => [name, list.length])),
     staleBy: staleBy(found.stale, subs),
     dead: of('row').filter(({ state }) => state === 'dead').length,
@@ -294,15 +295,18 @@ function describe(found, writes, recvs) {
   })
 }
 
-/** I4: each interruption may repeat what every claim loop had in hand, settle and fetch pipelined. */
-export function duplicatesBound({ interruptions, loops, batchCount }) {
-  return interruptions * loops * 2 * batchCount
+/** `bounds`: how many repeats each subscription may have had (bound.mjs); none if it is not named. */
+export function violationsOf(found, bounds = {}) {
+  const { lost, ghosts, orderViolations, stale, sentTwice, unrecorded, wronglyDead, unfinished } = found
+  const wrong = lost + ghosts + orderViolations + stale + sentTwice + unrecorded + wronglyDead + unfinished
+  return wrong + beyond(found, bounds).reduce((sum, { n }) => sum + n, 0)
 }
 
-export function violationsOf(found, bound) {
-  const { lost, ghosts, orderViolations, stale, sentTwice, unrecorded, wronglyDead, unfinished, duplicates } = found
-  const wrong = lost + ghosts + orderViolations + stale + sentTwice + unrecorded + wronglyDead + unfinished
-  return wrong + Math.max(0, duplicates - bound)
+/** I4: the subscriptions with more repeats than they may have had. */
+export function beyond({ duplicatesBy }, bounds = {}) {
+  return Object.entries(duplicatesBy)
+    .map(([sub, count]) => ({ sub, count, n: count - (bounds[sub]?.all ?? 0) }))
+    .filter(({ n }) => n > 0)
 }
 
 if (argv[1] !== undefined && import.meta.url === pathToFileURL(argv[1]).href) {

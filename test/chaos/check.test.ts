@@ -3,7 +3,7 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { checkHistory, duplicatesBound, violationsOf } from './check.mjs'
+import { checkHistory, violationsOf } from './check.mjs'
 
 type Entry = Record<string, unknown> & { k: string }
 type Recv = { sub: string; key: string; v: number; pos: number }
@@ -232,7 +232,7 @@ describe('violations', () => {
   it('ledger: an effect twice, whatever the bound on duplicates', () => {
     const found = judged('mail', 3, [1, 2, 3, 2])
     expect(counts(found)).toEqual({ ...none, sentTwice: 1 })
-    expect(violationsOf(found, 1_000)).toBe(1)
+    expect(violationsOf(found, { mail: { all: 1_000 } })).toBe(1)
   })
 
   it('ledger: an effect without a row, or with one that does not say so', () => {
@@ -258,18 +258,17 @@ describe('violations', () => {
     const retrying = { k: 'row', sub: 'webhook', key: 't2-0', state: 'retrying' }
     const found = judged('webhook', 3, [1], [retrying])
     expect(counts(found)).toEqual({ ...none, unfinished: 2 })
-    expect(violationsOf(found, 0)).toBe(2)
+    expect(violationsOf(found)).toBe(2)
     expect(counts(judged('webhook', 4, [1, 2, 4], [above]))).toMatchObject({ orderViolations: 1 })
     const newest = { k: 'open', sub: 'search', key: 't3-0' }
     expect(counts(judged('search', 3, [1], [newest]))).toEqual({ ...none, unfinished: 2 })
   })
 
-  it('duplicates beyond the bound', () => {
+  it('duplicates beyond the bound of their subscription', () => {
     const found = judged('webhook', 2, [1, 2, 1, 2])
-    const bound = duplicatesBound({ interruptions: 0, loops: 7, batchCount: 100 })
-    expect(bound).toBe(0)
-    expect(violationsOf(found, bound)).toBe(2)
-    expect(violationsOf(found, duplicatesBound({ interruptions: 1, loops: 1, batchCount: 1 }))).toBe(0)
+    expect(violationsOf(found)).toBe(2)
+    expect(violationsOf(found, { webhook: { all: 1 }, search: { all: 100 } })).toBe(1)
+    expect(violationsOf(found, { webhook: { all: 2 } })).toBe(0)
   })
 
   it('each is told with the history of its aggregate', () => {
@@ -331,7 +330,11 @@ describe('any good history', () => {
         )
         if (chosen === undefined) return true
         const row = (entry: Entry) => entry.k === 'row' && entry.key === chosen.key
-        return violationsOf(checkHistory(repeat ? [...history, chosen] : history.filter((e) => !row(e))), 1_000) > 0
+        return (
+          violationsOf(checkHistory(repeat ? [...history, chosen] : history.filter((e) => !row(e))), {
+            mail: { all: 1_000 },
+          }) > 0
+        )
       }),
     )
   })
@@ -402,7 +405,7 @@ function makeGood(plans: { agg: number; rolledBack: boolean }[]): Entry[] {
 }
 
 function isGreen(history: Entry[]): boolean {
-  return violationsOf(checkHistory(history), 0) === 0
+  return violationsOf(checkHistory(history)) === 0
 }
 
 /** With coalescing only the newest of an aggregate must be there. */

@@ -63,7 +63,6 @@ export async function carryOut(stage, plan) {
       if (await one(stage, fault)) counts.happened[fault.name] = (counts.happened[fault.name] ?? 0) + 1
     }),
   )
-  await operators.finish(stage)
   return counts
 }
 

@@ -3,7 +3,7 @@
 import { parseArgs } from 'node:util'
 import { faultNames } from './plan.mjs'
 
-export const scenarios = ['chaos', 'open-transaction', 'refused', 'throttled', 'pgbouncer']
+export const scenarios = ['chaos', 'backlog', 'open-transaction', 'refused', 'throttled', 'pgbouncer']
 
 /** Batch, loops and call deadline of every worker; the bound on duplicates is made from them. */
 export const batchCount = 100
@@ -28,7 +28,7 @@ const flags = {
   keep: { type: 'boolean', default: false },
 }
 
-const rates = { chaos: 150, 'open-transaction': 300, refused: 500, throttled: 500, pgbouncer: 150 }
+const rates = { chaos: 150, backlog: 300, 'open-transaction': 300, refused: 500, throttled: 500, pgbouncer: 150 }
 
 /** Throws with a sentence for people when something is wrong. */
 export function readOptions(args) {
@@ -45,6 +45,8 @@ export function readOptions(args) {
     engine,
     json,
     keep,
+    // Of many seeds nothing stays: their red runs are told in words.
+    keepRed: given.seeds === undefined && ablate !== 'all',
     seconds: number(given, 'seconds', 5, 86_400),
     seed: given.seed === undefined ? randomSeed() : number(given, 'seed', 0, 2 ** 31),
     seeds: given.seeds === undefined ? undefined : number(given, 'seeds', 1, 10_000),
@@ -57,10 +59,13 @@ export function readOptions(args) {
   }
 }
 
-/** `--faults none` is a run without faults; `--without a,b` leaves some of the usual ones out. */
+/**
+ * `--faults none` is a run without faults, `--faults all` one with every kind at least once; `--without a,b`
+ * leaves some out.
+ */
 function wantedFaults({ faults, without }) {
   if (faults === 'none') return []
-  const wanted = faults === undefined ? faultNames : listed('faults', faults)
+  const wanted = faults === undefined || faults === 'all' ? faultNames : listed('faults', faults)
   const left = without === undefined ? [] : listed('without', without)
   return wanted.filter((name) => !left.includes(name))
 }

@@ -11,14 +11,18 @@ export async function startProcess(file, config, hear = () => {}) {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), [JSON.stringify(config)], {
     stdio: ['ignore', 2, 2, 'ipc'],
   })
-  running.add(child)
-  const exited = once(child, 'exit').then(([code, signal]) => {
-    running.delete(child)
-    return { code, signal }
-  })
+  const exited = adopt(child)
   const ready = await firstMessage(child, exited, file)
   child.on('message', hear)
   return { pid: child.pid, ready, exited, ask: asker(child, exited), kill: killer(child, exited) }
+}
+
+/** A process that was started elsewhere in the harness; it ends with the run. */
+export async function adopt(child) {
+  running.add(child)
+  const [code, signal] = await once(child, 'exit')
+  running.delete(child)
+  return { code, signal }
 }
 
 async function firstMessage(child, exited, file) {
@@ -57,7 +61,7 @@ function killer(child, exited) {
   }
 }
 
-/** For the end of a run, however it came. */
+/** For the end of a run, however it came. Faults under way may start others until the process ends: `child` sees to them. */
 export async function killAll() {
   const children = [...running]
   for (const child of children) {

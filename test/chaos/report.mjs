@@ -6,24 +6,32 @@ import { say } from './stage.mjs'
 const columns = [
   ['seed', ({ seed }) => seed],
   ['emitted', ({ emitted }) => emitted],
-  ['delivered', ({ delivered }) => delivered],
+  ['deliveries', ({ delivered }) => delivered],
+  ['faults', ({ faults }) => list(faults)],
   ['lost', ({ lost }) => lost],
   ['ghosts', ({ ghosts }) => ghosts],
   ['order', ({ orderViolations }) => orderViolations],
-  ['stale (versions / last write)', ({ staleBy }) => `${total(staleBy?.versions)} / ${total(staleBy?.lastWrite)}`],
+  ['stale (versions / last write)', ({ staleBy: by }) => by && `${total(by.versions)} / ${total(by.lastWrite)}`],
   ['mail twice', ({ sentTwice }) => sentTwice],
   ['wrongly dead', ({ wronglyDead }) => wronglyDead],
-  ['duplicates ≤ bound', ({ duplicates, duplicatesBound }) => `${duplicates} ≤ ${duplicatesBound}`],
-  ['dead', ({ dead }) => dead],
-  ['unknown', ({ unknown }) => unknown],
-  ['unfinished', ({ unfinished, open }) => `${unfinished} (${open})`],
-  ['p50 / p99 ms', ({ latencyMs }) => `${latencyMs?.p50} / ${latencyMs?.p99}`],
-  ['recovery ms', ({ recoveryMsMax }) => recoveryMsMax],
-  ['faults', ({ faults }) => list(faults)],
-  ['reached', ({ reached }) => list(reached)],
-  ['missed', ({ missed }) => missed?.join(' ') || '–'],
-  ['ok', ({ ok }) => (ok ? 'yes' : '**no**')],
+  ['duplicates / bound', ({ duplicates: n, duplicatesBound: of }) => (n === undefined ? n : `${n} / ${of}`)],
+  ['unfinished', ({ unfinished, open }) => (unfinished === undefined ? open : `${unfinished} (${open})`)],
+  ['p50 / p99 ms', ({ latencyMs: ms }) => ms && `${ms.p50} / ${ms.p99}`],
+  [
+    'recovery p99 / max ms',
+    ({ recoveryMsP99: p99, recoveryMsMax: max }) => (p99 === undefined ? p99 : `${p99} / ${max}`),
+  ],
+  ['of that calm', ({ recoveryCalmMs: ms }) => ms && `${ms.p99} / ${ms.max}`],
+  ['missed', ({ missed }) => missed && (missed.join(' ') || 'none')],
+  ['ok', (result) => (result.ok ? 'yes' : `**no**${why(result)}`)],
 ]
+
+/** What the other columns do not say. */
+function why({ broken = [], stuck = [], journeysFailed = 0 }) {
+  const reasons = [...broken, ...stuck.map((name) => `${name} is stuck`)]
+  if (journeysFailed > 0) reasons.push(`${journeysFailed} replays or rebuilds did not succeed`)
+  return reasons.length === 0 ? '' : `: ${reasons.join('; ').replaceAll('|', '/').slice(0, 200)}`
+}
 
 const total = (counts = {}) => Object.values(counts).reduce((sum, n) => sum + n, 0)
 const list = (counts = {}) =>
@@ -44,7 +52,7 @@ export function writeReport({ scenario }, result) {
   return result
 }
 
-/** One seed after the other; the table grows on stdout. */
+/** One seed after the other; the table grows on stdout. What breaks one of them does not stop the others. */
 export async function manySeeds(options, play) {
   const results = []
   console.log(markdownHead())
@@ -62,7 +70,7 @@ function summary(results) {
   const red = results.filter(({ ok }) => !ok)
   const sum = (name) => results.reduce((all, result) => all + (result[name] ?? 0), 0)
   const faults = Object.fromEntries(faultNames.map((name) => [name, sumOf(results, 'faults', name)]))
-  const names = Object.keys(results[0]?.reached ?? {})
+  const names = [...new Set(results.flatMap(({ reached = {} }) => Object.keys(reached)))]
   return {
     seeds: results.map(({ seed }) => seed),
     red: red.map(({ seed }) => seed),
@@ -76,6 +84,7 @@ function summary(results) {
     sentTwice: sum('sentTwice'),
     duplicates: sum('duplicates'),
     duplicatesBound: sum('duplicatesBound'),
+    recoveryMsP99: Math.max(...results.map(({ recoveryMsP99 = 0 }) => recoveryMsP99)),
     recoveryMsMax: Math.max(...results.map(({ recoveryMsMax = 0 }) => recoveryMsMax)),
     faults,
     reached: Object.fromEntries(names.map((name) => [name, sumOf(results, 'reached', name)])),

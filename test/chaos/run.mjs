@@ -9,14 +9,19 @@ import { manySeeds, writeReport } from './report.mjs'
 
 const scenarioFiles = {
   chaos: () => import('./scenarios/chaos.mjs').then(({ chaos }) => chaos),
+  backlog: () => import('./scenarios/backlog.mjs').then(({ backlog }) => backlog),
   'open-transaction': () => import('./scenarios/open-transaction.mjs').then(({ openTransaction }) => openTransaction),
   refused: () => import('./scenarios/outage.mjs').then(({ outage }) => outage),
   throttled: () => import('./scenarios/outage.mjs').then(({ outage }) => outage),
   pgbouncer: () => import('./scenarios/pgbouncer.mjs').then(({ pgbouncer }) => pgbouncer),
 }
 
+let ending = false
 for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.once(signal, () => {
+  // Not `once`: the embedded PostgreSQL would see nobody who cleans up, and end this process at once.
+  process.on(signal, () => {
+    if (ending) return
+    ending = true
     console.error(`${signal}: ending`)
     killAll().finally(() => process.exit(130))
   })

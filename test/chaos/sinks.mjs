@@ -12,7 +12,8 @@ import { Tasks } from './tasks.mjs'
 
 const holdMs = 5_000
 const landMaxMs = 12_000
-const { config, tell } = child({ arm, disarm, land, outage, quiet, stop })
+const wholeEveryMs = 4_000
+const { config, tell } = child({ arm, disarm, land, letGo, outage, quiet, stop })
 const history = openHistory(config.folder, 'sinks')
 const random = seeded(config.seed)
 const subs = new Map(config.subscriptions.map((sub) => [sub.name, sub]))
@@ -20,12 +21,14 @@ const tasks = new Tasks({ history, random, accept, note, late: config.lateTasks 
 const armed = new Map()
 const waiting = new Map()
 const landings = new Map()
+const held = new Map()
 let { trouble, poison } = config
 let server = serve()
 let port = 0
 let calls = 0
 let down
 let closing = false
+let isQuiet = false
 
 await listen()
 tell({ port })
@@ -77,6 +80,7 @@ async function close() {
 
 /** The faults are over: what is left is to be delivered. Poison stays poison. */
 function quiet() {
+  isQuiet = true
   trouble = 0
   tasks.late = false
 }
@@ -89,18 +93,19 @@ async function handle(request, response) {
   const startedMs = Date.now()
   const body = await read(request)
   const by = request.headers['x-worker']
-  const call = { id: ++calls, by, worker: by.split('.')[0], body, response, startedMs }
+  const cid = request.headers['x-call']
+  const call = { id: ++calls, by, cid, worker: by.split('.')[0], body, response, startedMs }
   const [, name, what = 'deliver'] = request.url.split('/')
   call.sub = subs.get(name)
   if (down !== undefined) return meetOutage(call)
   if (what === 'poll') return answer(response, tasks.poll(call))
-  await latency()
+  await latency(call.sub)
   const hold = armed.get(call.worker) ?? call.body.map(({ aggregate }) => armed.get(aggregate)).find(Boolean)
   if (hold !== undefined && (hold.sub === 'any' || hold.sub === name)) {
     armed.delete(hold.target)
     return holdCall(call, hold)
   }
-  if (random() < trouble) return troubles[pick(random, mixed)](call)
+  if (random() < trouble) return inTrouble(call)
   if (!response.destroyed) answer(response, take(call))
 }
 
@@ -110,8 +115,9 @@ async function read(request) {
   return JSON.parse(Buffer.concat(chunks).toString())
 }
 
-/** Mostly nothing, sometimes a few milliseconds, seldom many. */
-async function latency() {
+/** Mostly nothing, sometimes a few milliseconds, seldom many; or what the destination always takes. */
+async function latency({ latencyMs }) {
+  if (latencyMs !== undefined && !isQuiet) return pause(latencyMs)
   const dice = random()
   if (dice < 0.7) return
   await pause(dice < 0.98 ? between(random, 1, 4) : between(random, 10, 40))
@@ -138,6 +144,11 @@ function take(call, failing = -1) {
   return outcomes
 }
 
+/** A call that is held is answered now. */
+function letGo({ target }) {
+  held.get(target)?.()
+}
+
 /** The old write lands when the conductor lets it, or just after something newer came: true. */
 async function beatenBy(call, target) {
   const newer = newerThan(call, target)
@@ -160,8 +171,18 @@ function note({ sub }, k, events) {
 }
 
 /** Writes down what is accepted, in one write. */
-function accept({ sub, id, by }, events, more = {}) {
-  const entry = ({ pos, payload: { key, v } }) => ({ k: 'recv', sub: sub.name, key, v, pos, call: id, by, ...more })
+function accept({ sub, id, by, cid }, events, more = {}) {
+  const entry = ({ pos, payload: { key, v } }) => ({
+    k: 'recv',
+    sub: sub.name,
+    key,
+    v,
+    pos,
+    call: id,
+    by,
+    cid,
+    ...more,
+  })
   history.writeAll(events.map(entry))
   for (const { aggregate, payload } of events) {
     const old = waiting.get(`${sub.name}\n${aggregate}`)
@@ -203,8 +224,27 @@ function status(response, code, headers = {}) {
   response.end()
 }
 
-/** Single events fail most often; a destination that fails as a whole is held for a while. */
-const mixed = ['item', 'item', 'item', 'item', 'item', '500', '429', 'slow', 'cut', 'late']
+const wholes = ['500', '429', 'slow', 'cut', 'late']
+const wholeAtMs = new Map()
+
+function inTrouble(call) {
+  const name = troubleFor(call)
+  history.write({ k: 'trouble', name, sub: call.sub.name, who: call.by, cid: call.cid })
+  return troubles[name](call)
+}
+
+/**
+ * Half of them are single events. A destination that fails as a whole is held by a breaker for a while:
+ * without a pause between two of them, a destination with many small calls would be held all the time,
+ * and the run would measure that.
+ */
+function troubleFor({ sub }) {
+  const chosen = random() < 0.5 ? 'item' : pick(random, wholes)
+  const nowMs = performance.now()
+  if (chosen === 'item' || nowMs < (wholeAtMs.get(sub.name) ?? 0)) return 'item'
+  wholeAtMs.set(sub.name, nowMs + wholeEveryMs)
+  return chosen
+}
 
 const troubles = {
   item: (call) => answer(call.response, take(call, between(random, 0, call.body.length - 1))),
@@ -241,8 +281,9 @@ async function holdCall(call, { mode, target }) {
   const { response, worker, id } = call
   const words = mode === 'accept' ? take(call) : undefined
   const gone = once(response, 'close').then(() => 'gone')
+  const free = new Promise((resolve) => held.set(target, () => resolve('waited')))
   tell({ held: worker, target, call: id })
-  const end = await Promise.race([gone, pause(holdMs, 'waited', { ref: false })])
+  const end = await Promise.race([gone, free, pause(holdMs, 'waited', { ref: false })])
   if (end === 'waited') return answer(response, words ?? take(call))
   history.write({ k: 'cutcall', who: worker, sub: call.sub.name, call: id, mode })
   tell({ cut: worker, call: id })
@@ -252,10 +293,10 @@ async function holdCall(call, { mode, target }) {
 }
 
 /** 429 is slow enough that two calls at once are seen as two. A call that hangs is not accepted. */
-async function meetOutage({ sub, worker, response, startedMs }) {
+async function meetOutage({ sub, by, worker, response, startedMs }) {
   if (down === 'hang') return
   await pause(100)
   if (down === 'throttled') status(response, 429, { 'retry-after': '1' })
   else status(response, 503)
-  history.write({ k: 'refused', sub: sub.name, who: worker, from: startedMs, to: Date.now() })
+  history.write({ k: 'refused', sub: sub.name, who: worker, by, from: startedMs, to: Date.now() })
 }

@@ -1,7 +1,7 @@
 // Everything a scenario needs around the engine: a folder, a durable PostgreSQL of its own, the
 // network, the sinks, the workers and the writers, and the end of them all.
 
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -18,6 +18,7 @@ import { aggregates } from './workload.mjs'
 
 const politeMs = 6_000
 const connectMs = 15_000
+const aliveMs = 15_000
 
 const CHAOS = `
   create schema chaos;
@@ -37,14 +38,21 @@ export function say(text) {
   process.stderr.write(`${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${text}\n`)
 }
 
+/** Whatever happens, its folder goes with the process, unless it is kept. */
 export async function openStage(options, setup) {
   const folder = mkdtempSync(join(tmpdir(), 'hermod-chaos-'))
   const remove = () => rmSync(folder, { recursive: true, force: true })
   process.once('exit', remove)
-  return {
-    ...(await openIn(folder, options, setup)),
-    removeFolder: remove,
-    keepFolder: () => process.off('exit', remove),
+  const keepFolder = () => process.off('exit', remove)
+  const removeFolder = () => {
+    keepFolder()
+    remove()
+  }
+  try {
+    return { ...(await openIn(folder, options, setup)), removeFolder, keepFolder }
+  } catch (error) {
+    removeFolder()
+    throw error
   }
 }
 
@@ -55,6 +63,7 @@ async function openIn(folder, options, { subscriptions, settings = {}, audit = t
   mkdirSync(historyFolder)
   const engine = copyEngine(folder, options)
   const history = openHistory(historyFolder, 'conductor')
+  history.write({ k: 'run', seed: options.seed, leaseMs: options.leaseMs })
   for (const subscription of subscriptions) history.write(forHistory(subscription))
   const { startPostgres } = await importEngine(engine, 'embedded/index.js')
   const postgres = await startPostgres({ durable: true, settings })
@@ -74,7 +83,10 @@ async function openIn(folder, options, { subscriptions, settings = {}, audit = t
     writers: [],
     sinkHears: new Set(),
   }
-  await install(stage)
+  await install(stage).catch(async (error) => {
+    await postgres.destroy()
+    throw error
+  })
   return stage
 }
 
@@ -191,7 +203,10 @@ export async function startWorker(stage, index) {
   const fullName = `${name}.${incarnation}`
   stage.workers[index] = { name, fullName, incarnation, ...process }
   stage.history.write({ k: 'up', who: fullName })
-  process.exited.then(() => stage.closed || stage.history.write({ k: 'down', who: fullName }))
+  process.exited.then(
+    ({ code }) =>
+      stage.closed || stage.history.write({ k: 'down', who: fullName, polite: code === 0 || stage.idle === true }),
+  )
 }
 
 export async function startWorkers(stage) {
@@ -244,10 +259,11 @@ export async function commitPrepared(stage, { before = new Date(), of = '' } = {
 
 /**
  * Until everything is delivered and late writes had their time, or the time of the run is over: it
- * ends within seconds + 60.
+ * ends within seconds + 60. `first`: what else must have ended.
  */
-export async function drain(stage) {
+export async function drain(stage, first = async () => {}) {
   const startedMs = performance.now()
+  await first()
   const limitMs = Math.max(stage.limitMs, startedMs + 3_000)
   const open = await withClient(stage.url, async (client) => {
     for (;;) {
@@ -262,7 +278,32 @@ export async function drain(stage) {
   return { tookMs, open }
 }
 
+/** Those that do not even answer: their process is busy with nothing, for ever. */
+export async function stuckWorkers(stage) {
+  const asked = stage.workers.map(async ({ fullName, pid, ask }) => {
+    const before = cpuSeconds(pid)
+    const said = await Promise.race([ask('alive'), pause(aliveMs, 'stuck', { ref: false })])
+    if (said !== 'stuck') return undefined
+    const used = (cpuSeconds(pid) - before).toFixed(1)
+    say(`✗ ${fullName} did not answer within ${aliveMs} ms, and used ${used} s of CPU meanwhile`)
+    return fullName
+  })
+  return (await Promise.all(asked)).filter(Boolean)
+}
+
+/** Of a process so far, on Linux; elsewhere nobody knows. */
+function cpuSeconds(pid) {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')
+    return (Number(fields[11]) + Number(fields[12])) / 100
+  } catch {
+    return Number.NaN
+  }
+}
+
+/** They have nothing in hand any more, however they end. */
 export async function stopWorkers(stage) {
+  stage.idle = true
   const stopped = Promise.all(stage.workers.map((worker) => worker.ask('stop')))
   await Promise.race([stopped, pause(politeMs)])
   // After a red run they may have work for hours.
@@ -271,7 +312,9 @@ export async function stopWorkers(stage) {
 
 export async function closeStage(stage, keep) {
   stage.closed = true
+  stage.samples?.stop()
   await killAll()
+  await stage.desk?.pool.end().catch(() => {})
   stage.history.close()
   if (keep) {
     stage.keepFolder()

@@ -1,7 +1,7 @@
 // Who listens in a run: every policy that the engine promises something about, at once. The checker
 // reads these definitions from the history, not from here.
 
-import { batchCount } from './options.mjs'
+import { batchCount, concurrency } from './options.mjs'
 
 const every = { batch: { count: batchCount } }
 
@@ -33,10 +33,11 @@ export const catalogue = {
 
 export const named = (...names) => all.filter(({ name }) => names.includes(name))
 
-/** What the checker must know. */
-export function forHistory({ name, order = 'aggregate', coalesce = 'none', aggregates, ...kind }) {
+/** What the checker must know. `loops`: claim loops of one worker; `count`: events of a batch. */
+export function forHistory({ name, order = 'aggregate', coalesce = 'none', aggregates, lanes, batch, ...kind }) {
   const { versions = false, effects = false, tasks = false, table = false } = kind
-  return { k: 'sub', name, order, coalesce, aggregates, versions, effects, tasks, table }
+  const work = { loops: lanes === 1 ? 1 : concurrency, count: batch.count }
+  return { k: 'sub', name, order, coalesce, aggregates, versions, effects, tasks, table, ...work }
 }
 
 /** Claim loops of one worker. */

@@ -14,12 +14,16 @@ export function makeSinks({ outcomes, port, name, history }) {
     rejected: () => rejected({ code: 'poison', message: 'never' }),
   }
 
+  let calls = 0
+
+  /** Each call has a name, so that what was accepted without an answer can be counted. */
   async function post(sub, path, body, signal) {
     const from = Date.now()
+    const cid = `${name}#${++calls}`
     try {
-      return await call({ agent, port, name }, path, body, signal)
+      return await call({ agent, port, name, cid }, path, body, signal)
     } catch (error) {
-      history.write({ k: 'callfail', sub, who: name, from, to: Date.now(), code: error.code })
+      history.write({ k: 'callfail', sub, who: name, cid, from, to: Date.now(), code: error.code })
       throw error
     }
   }
@@ -27,12 +31,13 @@ export function makeSinks({ outcomes, port, name, history }) {
   const mapped = ({ status, headers }, items, ledger = false) =>
     outcomeOfStatus(status, { items, ledger, retryAfter: headers['retry-after'] })
 
-  function plain({ name: sub, keepsOrder, versions = false }) {
+  /** `heedless`: as many are, it does not heed the signal. */
+  function plain({ name: sub, keepsOrder, versions = false, heedless = false }) {
     return {
       name: sub,
       capabilities: { keepsOrder, perItemResult: true, externalVersion: versions },
       async deliver(events, { signal }) {
-        const answer = await post(sub, `/${sub}`, events.map(sent), signal)
+        const answer = await post(sub, `/${sub}`, events.map(sent), heedless ? undefined : signal)
         if (answer.status !== 200) return events.map(() => mapped(answer, events.length))
         return JSON.parse(answer.body).map((word) => meaning[word]())
       },
@@ -93,9 +98,9 @@ function sent(event) {
   }
 }
 
-function call({ agent, port, name }, path, body, signal) {
+function call({ agent, port, name, cid }, path, body, signal) {
   return new Promise((resolve, reject) => {
-    const headers = { 'content-type': 'application/json', 'x-worker': name }
+    const headers = { 'content-type': 'application/json', 'x-worker': name, 'x-call': cid }
     const to = { host: '127.0.0.1', port, path, method: 'POST' }
     const request = httpRequest({ ...to, headers, agent, signal }, (response) => {
       const chunks = []

@@ -9,7 +9,7 @@ import { child } from './processes.mjs'
 import { makeSinks } from './worker-sinks.mjs'
 import { jumpingClock } from './wrong-clock.mjs'
 
-const { config, tell } = child({ stop })
+const { config, tell } = child({ stop, alive: () => ({}) })
 const { name, incarnation, subscriptions, leaseMs, callMs, concurrency } = config
 const fullName = `${name}.${incarnation}`
 const history = openHistory(config.folder, fullName)
@@ -65,7 +65,7 @@ function listener() {
     retry: note('retry'),
     warning: note('warning'),
     error: ({ during, subscription, error }) =>
-      history.write({ k: 'some', name: 'error', during, subscription, says: String(error) }),
+      history.write({ k: 'some', name: 'error', who: fullName, during, subscription, says: String(error) }),
   }
 }
 

@@ -29,12 +29,12 @@ export async function replay(stage, { sub }) {
   const { outbox, asked } = await desk(stage)
   const range = await withClient(stage.url, async (client) => {
     const { rows } = await client.query('select coalesce(max(pos), 0)::int as head from outbox.log')
-    return { from: Math.max(1, rows[0].head - replayedMax), head: rows[0].head }
+    return { from: stage.replayFrom ?? Math.max(1, rows[0].head - replayedMax), head: rows[0].head }
   })
   if (range.head === 0) return { happened: false, why: 'nothing to replay' }
   const { id } = await outbox.journeys.replay(sub, { from: range.from, ...by })
   asked.push(id)
-  stage.history.write({ k: 'replay', sub, ...range })
+  stage.history.write({ k: 'replay', sub, id: String(id), ...range })
   return { happened: true, id: String(id) }
 }
 
@@ -45,20 +45,27 @@ export async function rebuild(stage) {
   return { happened: true, id: String(id) }
 }
 
-/** A run is not over while a replay or a rebuild is. */
+/** A run is not over while a replay or a rebuild is; the writers have stopped by then. */
 export async function finish(stage) {
-  stage.journeys = []
+  stage.journeys = await journeysBy(stage, stage.limitMs)
   if (stage.desk === undefined) return
-  const { outbox, pool, asked } = stage.desk
-  for (const id of asked) {
-    let journey = await outbox.journeys.show(id)
-    while (['queued', 'running'].includes(journey.state) && performance.now() < stage.limitMs) {
-      await pause(200)
-      journey = await outbox.journeys.show(id)
-    }
-    const { kind, state, phase, error, result } = journey
-    stage.journeys.push({ kind, state, phase, error: error ?? undefined, result })
-  }
+  const { outbox, pool } = stage.desk
+  stage.desk = undefined
   await outbox.close()
   await pool.end()
+}
+
+/** How each of them has ended, or where it is when the time is over. */
+export async function journeysBy(stage, limitMs) {
+  const found = []
+  for (const id of stage.desk?.asked ?? []) {
+    let journey = await stage.desk.outbox.journeys.show(id)
+    while (['queued', 'running'].includes(journey.state) && performance.now() < limitMs) {
+      await pause(200)
+      journey = await stage.desk.outbox.journeys.show(id)
+    }
+    const { kind, state, phase, error, result } = journey
+    found.push({ kind, state, phase, error: error ?? undefined, result })
+  }
+  return found
 }

@@ -11,6 +11,8 @@ const callWaitMs = 2_500
 const turnWaitMs = 10_000
 const landBeforeMs = 600
 const oldWriteWaitMs = 8_000
+/** Later than the first renewal of a lease, and before the call is given up. */
+const answerAfterMs = 300
 
 const TAKEN = `select min(at) as at from chaos.lane_audit
   where subscription = $1 and at > $2 and owner is not null and by like 'worker-%' and by <> $3
@@ -30,8 +32,9 @@ async function withProcess(stage, who, work) {
     await pause(50)
   }
   stage.away.add(kind)
+  const from = Date.now()
   try {
-    return await work(indexOf(who))
+    return { ...(await work(indexOf(who))), from }
   } finally {
     stage.away.delete(kind)
   }
@@ -118,14 +121,26 @@ function hears(stage, wanted, limitMs) {
   })
 }
 
-export function pauseWorker(stage, { who, ms }) {
+/** `inCall`: while a call is under way, which is answered just after the worker is awake again. */
+export function pauseWorker(stage, { who, ms, inCall = false }) {
   return withProcess(stage, who, async (index) => {
     const { pid } = stage.workers[index]
+    const held = inCall ? await heldCall(stage, who) : false
     process.kill(pid, 'SIGSTOP')
     await pause(ms)
     process.kill(pid, 'SIGCONT')
-    return { happened: true }
+    await pause(held ? answerAfterMs : 0)
+    await stage.sinks.ask('letGo', { target: who })
+    return { happened: true, held }
   })
+}
+
+async function heldCall(stage, who) {
+  const held = hears(stage, (said) => said.target === who, callWaitMs)
+  await stage.sinks.ask('arm', { target: who, mode: 'accept', sub: 'any' })
+  if ((await held) !== undefined) return true
+  await stage.sinks.ask('disarm', { target: who })
+  return false
 }
 
 /** SIGTERM as an orchestrator sends it; the worker stops politely and is started again. */

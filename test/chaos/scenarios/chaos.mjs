@@ -1,6 +1,7 @@
 // The main run: the whole workload, all subscriptions, and the faults that the seed has planned.
 
 import { setTimeout as pause } from 'node:timers/promises'
+import { finish } from '../faults/operators.mjs'
 import { carryOut } from '../faults.mjs'
 import { judge } from '../judge.mjs'
 import { planFaults } from '../plan.mjs'
@@ -26,7 +27,7 @@ export async function withStage(options, setup, work) {
     result = await work(stage)
     return result
   } finally {
-    await stages.closeStage(stage, options.keep || (result?.ok === false && !process.env.CI))
+    await stages.closeStage(stage, options.keep || (result?.ok === false && options.keepRed && !process.env.CI))
   }
 }
 
@@ -44,6 +45,7 @@ export async function play(stage, databasePort) {
   const startedMs = performance.now()
   const halfway = pause((seconds * 1_000) / 2).then(() => stage.writers[0].ask('release'))
   const samples = sample(stage)
+  stage.samples = samples
   const counts = await carryOut(stage, plan)
   await pause(Math.max(0, startedMs + seconds * 1_000 - performance.now()))
   await Promise.race([halfway, pause(2_000)])
@@ -54,13 +56,14 @@ async function end(stage, counts, samples) {
   if (stage.failed !== undefined) throw stage.failed
   await stage.sinks.ask('quiet')
   await stages.stopWriters(stage)
-  const drained = await stages.drain(stage)
+  const drained = await stages.drain(stage, () => finish(stage))
   samples.stop()
+  const stuck = await stages.stuckWorkers(stage)
   await stages.stopWorkers(stage)
   stage.stopping = true
   await stage.sinks.ask('stop')
   const found = await judge(stage, counts.happened, samples)
-  return conclude(stage, counts, drained, found)
+  return conclude(stage, counts, { ...drained, stuck }, found)
 }
 
 /** Followers that wait behind a retrying head are seen only while they do. */
@@ -83,7 +86,7 @@ function conclude(stage, { planned, happened }, drained, found) {
   const { seed, seconds, workers } = stage.options
   const { entries, latencyMs, ...counts } = found
   const happenedOf = (...names) => names.reduce((sum, name) => sum + (happened[name] ?? 0), 0)
-  const { recoveryMsMax, recoveryMs } = recoveries(entries)
+  const { recoveryMsMax, recoveryMs, ...recovery } = recoveries(entries)
   const failed = (stage.journeys ?? []).filter(({ state }) => state !== 'succeeded')
   for (const journey of failed)
     stages.say(`✗ ${journey.kind} ended ${journey.state} in ${journey.phase}: ${journey.error}`)
@@ -98,15 +101,17 @@ function conclude(stage, { planned, happened }, drained, found) {
     sinkOutages: happenedOf('sink-refuse', 'sink-hang', 'sink-503'),
     recoveryMsMax,
     recoveryMs,
+    ...recovery,
     latencyMs: { p50: latencyMs.p50, p99: latencyMs.p99 },
     latencyMsMax: latencyMs.max,
     drainMs: drained.tookMs,
     open: drained.open,
+    stuck: drained.stuck,
     workers,
     faults: happened,
     journeysFailed: failed.length,
     missed,
     counts: missed.length === 0,
-    ok: found.ok && drained.open === 0 && failed.length === 0,
+    ok: found.ok && drained.open === 0 && drained.stuck.length === 0 && failed.length === 0,
   }
 }

@@ -6,6 +6,7 @@ import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { adopt } from '../processes.mjs'
 import * as stages from '../stage.mjs'
 import { all, catalogue } from '../subscriptions.mjs'
 import { play, settings, withStage } from './chaos.mjs'
@@ -34,6 +35,7 @@ async function throughPooler(stage, binary) {
     stdio: ['ignore', 'ignore', 2],
     cwd: '/',
   })
+  adopt(pooler)
   try {
     await answering(`postgres://postgres@127.0.0.1:${port}/chaos`)
     stages.say(`through PgBouncer on port ${port}`)
