@@ -28,15 +28,17 @@ export class Again {
   readonly #station: Station
   readonly #parts: Omit<RoundParts, 'parking'>
   readonly #left = new WeakMap<LeasedLane, Left>()
+  #notBeforeMs = 0
 
   constructor(station: Station, parts: Omit<RoundParts, 'parking'>) {
     this.#station = station
     this.#parts = parts
   }
 
-  /** When the next lane is due; infinite: none is. */
+  /** When the next lane is due; infinite: none is. Between two lanes live events get as much time as the first one took. */
   get atMs(): number {
-    return Math.min(Number.POSITIVE_INFINITY, ...this.#lanes.map(({ againAtMs }) => againAtMs))
+    const dueAtMs = Math.min(Number.POSITIVE_INFINITY, ...this.#lanes.map(({ againAtMs }) => againAtMs))
+    return Math.max(dueAtMs, this.#notBeforeMs)
   }
 
   /** What was delivered beyond the cursor is newer than what is known here: first the cursor has to pass it. */
@@ -46,12 +48,18 @@ export class Again {
 
   /** Sends one lane that is due. Nothing of that lane is in flight. */
   async send(): Promise<void> {
-    const { db, subscription } = this.#station
     const now = performance.now()
     const lane = this.#lanes.find(({ againAtMs }) => againAtMs <= now)
     if (lane === undefined) return
     lane.againAtMs = now + awayMs
     this.#parts.leases.busy()
+    await this.#lane(lane).finally(() => {
+      this.#notBeforeMs = performance.now() + (performance.now() - now)
+    })
+  }
+
+  async #lane(lane: LeasedLane): Promise<void> {
+    const { db, subscription } = this.#station
     const rows = batchesUnsettledMax * subscription.batch.count
     const { of, attempts } = this.#left.get(lane) ?? { of: undefined, attempts: 0 }
     // Read each time: meanwhile newer states may have been delivered.

@@ -187,7 +187,8 @@ export class Loop {
   ): Promise<boolean> {
     if (action.do === 'release') await this.#release(action.lanes)
     else if (action.do === 'balance') await this.#balance()
-    else if (action.do === 'replay') this.#replaying.begin()
+    else if (action.do !== 'forget') await this.#rounds.resume()
+    if (action.do === 'replay') this.#replaying.begin()
     else if (action.do === 'again') await this.#again.send()
     return false
   }
@@ -233,6 +234,7 @@ export class Loop {
 
   async #probe(): Promise<boolean> {
     await this.#rounds.forget()
+    await this.#rounds.resume()
     this.#pollAtMs = 0
     // A probe that is parked is still under way.
     if (this.#breaker.probing && (this.#parking?.size ?? 0) > 0) this.#canProbe = false

@@ -63,7 +63,7 @@ export class Rounds {
   }
 
   async round(): Promise<Found> {
-    if (this.#station.state().mode === 'live') await this.#parking?.resume(this.#leases.lanes)
+    await this.resume()
     if (this.reading.lanes.length === 0) return 'nothing'
     const batches = await (this.#next ?? this.reading.read(false))
     this.#next = undefined
@@ -71,6 +71,14 @@ export class Rounds {
     // The subscription was paused, held or raised to a newer revision since the last heartbeat.
     await this.#station.refresh()
     return 'nothing'
+  }
+
+  /**
+   * Waits for what a former owner had parked in lanes that are new here. It comes before anything that is sent in them,
+   * also before a second send or a slice of a replay: the parked call may hold newer states, and be done already.
+   */
+  async resume(): Promise<void> {
+    if (this.#station.state().mode === 'live') await this.#parking?.resume(this.#leases.lanes)
   }
 
   /** After a failure events may be due that were blocked. */

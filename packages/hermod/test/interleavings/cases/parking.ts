@@ -169,6 +169,36 @@ export const afterReplay = defineCase('handle-after-replay', async (env) => {
   await holds(s.db, 'I1', 'I5', 'I7', 'I8')
 })
 
+export const againBesideParked = defineCase('again-beside-parked', async (env) => {
+  const { s, tasks, ids } = await scene(env)
+  const [id = ''] = ids
+  const a = await mortal(s, tasks)
+  await s.change(id)
+  await sent(tasks, 1)
+  tasks.end(0)
+  await done(s)
+  await s.change(id)
+  await recorded(s, 1)
+  await a.bury()
+  // Whoever took the lane over gave it back with the second send due, and its task is done meanwhile.
+  await s.db.query(
+    `update outbox.lane set owner = null, again_at = outbox.clock(), again_from = 0, again_since = 0
+      where parked is not null`,
+  )
+  tasks.end(1)
+  tasks.judge = () => s.say.delivered()
+  const worker = await s.outbox(tasks.sink('b')).start(oneLoop)
+  await eventually(async () => {
+    const [row] = await s.db.query<{ n: number }>(
+      `select count(*)::int as n from outbox.lane where again_at is not null`,
+    )
+    return row?.n === 0
+  })
+  await done(s)
+  await worker.stop()
+  expect(tasks.sent, 'an older state after a newer one').toEqual([`${id}@1`, `${id}@2`, `${id}@2`])
+})
+
 export const movedOn = defineCase('handle-after-replay: the cursor has moved on', async (env) => {
   const { s, tasks, ids } = await scene(env)
   const [id = ''] = ids
