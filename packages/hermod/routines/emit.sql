@@ -1,13 +1,19 @@
 -- emit: inside the caller's transaction. The producer role may execute these functions and nothing else.
 
--- Checks what must hold for every caller: U+001E and U+001F separate the fields that workers read.
+-- What must hold for every event, whoever emits it; null or false: `event_problem` says in words what is wrong. U+001E
+-- and U+001F separate the fields that workers read. Written into its callers by the planner.
+create or replace function outbox.is_event(
+  type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns boolean
+language sql immutable parallel safe
+return octet_length(type) between 1 and 128 and octet_length(aggregate_type) between 1 and 128
+  and octet_length(aggregate_id) between 1 and 512 and translate(aggregate_id, E'\x1e\x1f', '') = aggregate_id
+  and bytes between 1 and 262144 and version >= 1 and (key is null or translate(key, E'\x1e\x1f', '') = key);
+
 create or replace function outbox.assert_event(
   type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns void
 language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
 begin
-  if octet_length(type) between 1 and 128 and octet_length(aggregate_type) between 1 and 128
-     and octet_length(aggregate_id) between 1 and 512 and translate(aggregate_id, E'\x1e\x1f', '') = aggregate_id
-     and bytes between 1 and 262144 and version >= 1 and (key is null or translate(key, E'\x1e\x1f', '') = key) then
+  if outbox.is_event(type, aggregate_type, aggregate_id, bytes, version, key) then
     return;
   end if;
   raise exception using errcode = case when bytes > 262144 then 'HM003' else 'HM002' end, message = coalesce(
@@ -93,10 +99,8 @@ begin
                                 coalesce(e.version, 1), null)
        from unnest(types, aggregate_types, aggregate_ids, payloads, versions)
          as e(type, aggregate_type, aggregate_id, payload, version)
-      where (octet_length(e.type) between 1 and 128 and octet_length(e.aggregate_type) between 1 and 128
-             and octet_length(e.aggregate_id) between 1 and 512
-               and translate(e.aggregate_id, E'\x1e\x1f', '') = e.aggregate_id
-             and octet_length(e.payload) between 1 and 262144 and coalesce(e.version, 1) >= 1) is not true;
+      where outbox.is_event(e.type, e.aggregate_type, e.aggregate_id, octet_length(e.payload), coalesce(e.version, 1),
+                            null) is not true;
     perform outbox.assert_payload(e.payload), outbox.headers_text(e.headers)
        from unnest(payloads, headers) as e(payload, headers) where not outbox.is_plain(e.payload, e.headers);
     return query
@@ -120,10 +124,8 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   new_id bigint;
 begin
-  if (octet_length(emit_one.type) between 1 and 128 and octet_length(emit_one.aggregate_type) between 1 and 128
-      and octet_length(emit_one.aggregate_id) between 1 and 512
-        and translate(emit_one.aggregate_id, E'\x1e\x1f', '') = emit_one.aggregate_id
-      and octet_length(emit_one.payload) between 1 and 262144 and emit_one.version >= 1) is not true then
+  if outbox.is_event(emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id, octet_length(emit_one.payload),
+                     emit_one.version, null) is not true then
     perform outbox.assert_event(emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id,
                                 octet_length(emit_one.payload), emit_one.version, null);
   end if;

@@ -49,13 +49,13 @@ begin
     insert into outbox.filter (subscription, from_pos, types, aggregates)
       values (sub, head, subscribe.types, subscribe.aggregates)
     on conflict on constraint filter_pkey do update set types = excluded.types, aggregates = excluded.aggregates;
-    perform outbox.release_held(known, (select s from outbox.subscription s where s.name = sub));
+    perform outbox.release_blocked(known, (select s from outbox.subscription s where s.name = sub));
   end if;
 end $$;
 
 -- A new policy no longer blocks later events of an aggregate: those below a cursor get rows, else they would never be
 -- sent.
-create or replace function outbox.release_held(before outbox.subscription, after outbox.subscription) returns void
+create or replace function outbox.release_blocked(before outbox.subscription, after outbox.subscription) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   d     outbox.delivery;

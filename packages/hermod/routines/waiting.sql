@@ -53,9 +53,7 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
     from (select n.name, coalesce(n.heard, head) as heard from unnest(subs, heard) as n(name, heard)) u
     join outbox.subscription s on s.name = u.name
     join outbox.lane l on l.subscription = s.name
-   cross join lateral (
-     select coalesce((select d.pos from outbox.shadow_of(s.name, l.lane) d where s.mode = 'dry-run'),
-                     (select c.pos from outbox.cursor_of(s.name, l.lane) c)) as pos) c
+   cross join lateral outbox.stands_at(s.name, s.mode, l.lane) c
    cross join lateral (
      select c.pos < u.heard and (s.lanes = 1 or exists (
        select from outbox.log g where g.lane = l.lane and g.pos > c.pos and g.pos <= u.heard)) as behind) b

@@ -13,7 +13,7 @@ import { type Call, type Settlement, text } from './settle.ts'
 const WHERE = `select pos::text, stop::text, met::text from outbox.replay where subscription = $1 and journey = $2::bigint and lane = $3`
 const WINDOW = `select through::text, matching::text, positions::text, ids::text, hashes::text
   from outbox.replay_window($1, $2::smallint, $3::jsonb, $4::bigint, $5::bigint, $6)`
-const READ = `select lane, due, through, heads, payloads, kind_max
+const READ = `select lane, due, through, fields, payloads, kind_max
   from outbox.replay_read($1, $2, $3, $4::smallint, $5::bigint, $6::bigint[], $7::bigint[], $8::integer[], $9::bigint, $10)`
 const SETTLE = `select outbox.settle_replay($1, $2, $3, $4::bigint, $5::json)::text as met`
 const ENLIST = `select outbox.enlist_again($1, $2, $3, $4::bigint, $5::smallint, $6::bigint, $7::bigint, $8::bigint,
@@ -124,7 +124,7 @@ export async function settleReplay(
   call: Call,
 ): Promise<boolean | undefined> {
   const batch = {
-    lane: { ...lane, ...text(lane), beyond: undefined },
+    settlement: { ...lane, ...text(lane), beyond: undefined },
     call: {
       ago_ms: Math.round(call.startedAgoMs),
       duration_ms: Math.round(call.durationMs),
