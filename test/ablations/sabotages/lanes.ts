@@ -272,7 +272,7 @@ function addDue(`,
   },
   {
     name: 'renew-in-any-order',
-    says: 'a renewal locks its lanes in the order they were claimed in',
+    says: 'a renewal locks its lanes in the order they are stored in',
     patches: [
       {
         file: 'routines/lease.sql',
