@@ -541,7 +541,7 @@ function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
 function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, again_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7d494eeb5b05fbafb5375719a4b0d465
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5446a56acf26456f7b3457454a2200bc
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -591,8 +591,8 @@ function outbox.empty_leaf(of_parent text, of_name text, days numeric) → text
 function outbox.end_journey(of_id bigint, who text, to_state text, of_result jsonb, says text) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 62b503cf3a359c89ec35973f962c5da2
 
-function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer, attempts_max integer) → integer
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- c7d8f8010c421ea9a120ba40ee770fa5
+function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer, attempts_max integer) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5c4d6a299a8837a4ab57f17c266efab1
 
 function outbox.enlist_again(sub text, rev integer, who text, of_journey bigint, of_lane smallint, of_fence bigint, from_pos bigint, to_pos bigint, positions bigint[], ids bigint[], hashes integer[], attempts_max integer) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 78fe672fb453978a0ddff6915cdea036
@@ -654,8 +654,8 @@ function outbox.highest_id() → bigint
 function outbox.highest_pos() → bigint
   sql stable -- 0696d4e7aac87c6b2e45f4f5be3b07fa
 
-function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text) → timestamp with time zone
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- a77db3eb44afd0f0086d644ac5a72857
+function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8b6dd55895b43362349c5f787d37e594
 
 function outbox.holders() → text
   plpgsql stable set search_path=pg_catalog, pg_temp -- 1ca7ad9afe1d85ba7b0067c4fc374703
@@ -840,8 +840,8 @@ function outbox.park(sub text, who text, handle text, lanes json) → SETOF smal
 function outbox.parked_in(sub text, of_lane smallint) → TABLE(handle text, "from" bigint, "to" bigint, delivered integer, superseded integer, since timestamp with time zone)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 462ce212a82e54420cb17c0e0a2c908c
 
-function outbox.pass_idle(every_ms integer, rows_max integer) → integer
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 46f5a2dc56435dd1ca4a5e9714af74a8
+function outbox.pass_idle(every_ms integer, rows_max integer) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 12cf2889acbb3a9af112c3a78c16eb30
 
 function outbox.payload_text(mark text, payload json) → text
   sql stable parallel safe -- 03b5b223fa4575d346539e0e5715a9d0
@@ -871,7 +871,7 @@ function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], co
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f0a6632a50619b60e5ed9bb0db6d3354
 
 function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, fields text, payload text)
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 6c74e78cb3c7090566169a6c6e81223c
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- be7c1992a0d682bbefc8d8fcafc846dc
 
 function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
   sql stable -- 541ab38905fd9fad3c87cf9724621737
@@ -886,7 +886,7 @@ function outbox.record_attempt(sub text, of_lane smallint, from_pos bigint, to_p
   plpgsql volatile set search_path=pg_catalog, pg_temp -- cffc5ff32abdc64d85078251be202227
 
 function outbox.recover(sub text) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- d15a69d53308af4ef6eeae9fcd0f67f1
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 5c79919e9e6dbdb8f6702f61de695522
 
 function outbox.refuse_table(target regclass, truncate text, written text[]) → void
   plpgsql volatile -- 1dc76ed4e146fb580d3f3d5c8d0ba297
@@ -894,8 +894,8 @@ function outbox.refuse_table(target regclass, truncate text, written text[]) →
 function outbox.refuse_watch(says text) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 7246a9a8fbb6b18cf80cd1a147ffd42a
 
-function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) → SETOF smallint
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 29629ea1a4a16feed28c3086acefbf80
+function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) → void
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- f89b8f2a850fe9634c878e736c4c92c9
 
 function outbox.release_blocked(before outbox.subscription, after outbox.subscription) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- fb9e021b328214496726b4864607c167
@@ -943,7 +943,7 @@ function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, o
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a4a1c9bc02bf456cf4fbdf8d506a73af
 
 function outbox.sequence(piece integer, known_head bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], due_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 63e940f3f637919a63747f85b7ba85a9
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- c3d2e5009aec3fe64d90bf880c23b16f
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -1029,8 +1029,8 @@ function outbox.unkeep(of_id bigint) → void
 function outbox.unnumbered(rows_max integer) → TABLE(type text, aggregate_type text, count bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9c3e718544efc9ac388fbdb4bed14fa4
 
-function outbox.unprobe(sub text, who text) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 4b3852e3f10f3fd30129fb4d1e4be851
+function outbox.unprobe(sub text, who text) → void
+  sql volatile -- 443788ed42cc5ed707bc8fec0d6f455f
 
 function outbox.unwatch(target text) → boolean
   plpgsql volatile set lock_timeout=10s -- 6c5ae8d3052095aaa7ba2bf598c3baa3

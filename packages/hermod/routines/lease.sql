@@ -14,14 +14,13 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   returning l.lane
 $$;
 
-create or replace function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) returns setof smallint
+create or replace function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) returns void
 language sql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   select from outbox.lane l where l.subscription = sub and l.lane = any (lanes) order by l.lane for update;
   update outbox.lane l set owner = null, lease_until = '-infinity'
     from unnest(lanes, fences) as mine(lane, fence)
    where l.subscription = sub and l.lane = mine.lane and l.fence = mine.fence and l.owner = who
-  returning l.lane
 $$;
 
 -- After a lost answer: which lanes are still mine, and where do they stand?

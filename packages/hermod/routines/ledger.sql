@@ -20,7 +20,7 @@ end $$;
 create or replace function outbox.enlist(
   sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer,
   attempts_max integer)
-returns integer language plpgsql set search_path = pg_catalog, pg_temp
+returns void language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
@@ -30,13 +30,11 @@ declare
   ids       bigint[];
   hashes    integer[];
   last      bigint;
-  n         integer;
-  total     integer := 0;
 begin
   perform from outbox.lane l where l.subscription = sub and l.lane = any (lanes) order by l.lane for update;
   select * into s from outbox.subscription where name = sub;
   if s.revision > rev or s.mode <> 'live' or s.held_cause is not null then
-    return 0;
+    return;
   end if;
   for at in
     select l.lane, l.fence, c.fence as cursor_fence, c.pos, c.delivered, f.types, f.aggregates,
@@ -55,10 +53,10 @@ begin
        where outbox.matches(at.types, e.type) and (at.aggregates is null or e.aggregate_type = any (at.aggregates))
        order by g.pos limit count_max
     )
-    select count(*), array_agg(h.pos), array_agg(h.event_id), array_agg(h.hash),
+    select array_agg(h.pos), array_agg(h.event_id), array_agg(h.hash),
            case when count(*) = count_max then max(h.pos)
                 else coalesce((select max(g.pos) from scanned g), at.until) end
-      into n, positions, ids, hashes, last from hit h;
+      into positions, ids, hashes, last from hit h;
     perform outbox.enlist_rows(sub, at.lane, positions, ids, hashes, attempts_max, false);
     if last > at.pos then
       insert into outbox.cursor (subscription, lane, fence, pos, delivered)
@@ -66,9 +64,7 @@ begin
       delete from outbox.cursor c where c.subscription = sub and c.lane = at.lane and c.fence = at.cursor_fence
         and c.pos = at.pos;
     end if;
-    total := total + n;
   end loop;
-  return total;
 end $$;
 
 -- Recorded right before the effect, under the lane's fence. False: the lease is lost, do not send.

@@ -13,7 +13,8 @@ begin
        'number\_near(%last_id bigint%', 'number\_first(%floor bigint%', 'number\_next(%due timestamp%',
        'number\_due(%now timestamp%', 'file\_scheduled(%due timestamp%', 'claim(%expired boolean%',
        'read(%heads text%', 'read\_lanes(%heads text%', 'read\_single(%heads text%', 'read\_due(%head text%',
-       'replay\_read(%heads text%']);
+       'replay\_read(%heads text%', 'hold(%timestamp with time zone', 'unprobe(%boolean', 'enlist(%) integer',
+       'pass\_idle(%) integer', 'release(%) SETOF smallint']);
   if old is not null then
     execute 'drop function ' || old;
   end if;

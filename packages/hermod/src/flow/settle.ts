@@ -255,17 +255,22 @@ function batchText({ lanes, call }: SettledBatch, fit?: (text: string) => string
   const batch = {
     settlements: lanes.map((lane) => ({ ...lane, ...text(lane), beyond: undefined })),
     rehearsed: call.rehearsed,
-    call: {
-      ago_ms: Math.round(call.startedAgoMs),
-      duration_ms: Math.round(call.durationMs),
-      worker: call.worker,
-      outcome: failed > 0 ? 'failed' : 'delivered',
-    },
+    call: callRow(call, failed),
   }
   if (fit === undefined) return JSON.stringify(batch)
   const fitted = (key: string, value: unknown) =>
     typeof value === 'string' && key !== 'aggregate_id' ? fit(value) : value
   return JSON.stringify(batch, fitted)
+}
+
+/** A call, as `outbox.record_attempt` reads it. */
+export function callRow(call: Call, failed: number): object {
+  return {
+    ago_ms: Math.round(call.startedAgoMs),
+    duration_ms: Math.round(call.durationMs),
+    worker: call.worker,
+    outcome: failed > 0 ? 'failed' : 'delivered',
+  }
 }
 
 /** JSON has no 64-bit numbers. */
