@@ -469,7 +469,7 @@ function outbox.add_ahead(of_parent text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 1af51d23b3d8fc53946d49833347f480
 
 function outbox.add_partition(parent text, from_value bigint, to_value bigint) → text
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a314914dfddc7f1e45366ef06c6a9fd4
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 87803dacccd1405e63c44a26bfbfc6f1
 
 function outbox.add_to_decision(request text, more bigint[], left_out bigint, ended boolean) → void
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 2e1620f1a076da3fbbfa85ed45f180d6
@@ -487,25 +487,25 @@ function outbox.ask_journey(of_id bigint, want text) → outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 21be16cbd8c9ff42f6190b4820a41627
 
 function outbox.assert_definable(sub text, expected integer, known outbox.subscription) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 69dd178490e16f5ffe56d1d540ee1245
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 870c66c955f3b8d2f57920e53d709ef0
 
 function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → void
-  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- b42e3a4cfb1160be7bb2b3ff8bc68567
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- 6a4a217930f9442a58cccfdfa95b2627
 
 function outbox.assert_head(last outbox.step, head bigint, known_head bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 6b3c9b084f665b08606cea9ccb898a5c
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- df116b86900286345bfbe3ea9bb15772
 
 function outbox.assert_log_fits(accept_missing boolean, OUT orphans bigint) → bigint
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 947af0a1c4a92ddee0203bc2064743ce
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 905639b30fb7872abe27f34365699058
 
 function outbox.assert_payload(payload text) → void
-  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- 785c957827ae869cf045a43b5bc3cb77
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- 6b01cb1df9ea0e4fb9bc5e72608b5fdb
 
 function outbox.assert_same_database(last outbox.step, system_identifier bigint, database oid, cur pg_snapshot) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 732b8a0cf0b0c2f2df51cab5575ac9e2
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 01f8be9338e3812020d6363922e62529
 
 function outbox.assert_sequencer() → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- b0cac01a8462c9eaf02359136480d00f
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 0c83b79eb8c2adb9022c8fe2cc692a48
 
 function outbox.attempt_holder(of_name text, to_value bigint, days numeric) → text
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f3e307b50d5318d460c2cdb10c1c927f
@@ -526,7 +526,7 @@ function outbox.blocked_of(sub text, scan_max integer, OUT blocked bigint, OUT w
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7312cd480f0be9880cbfcc2a3f8daffe
 
 function outbox.capture() → trigger
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- a9a94a78a05240e0c27d7c0b70546fff
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- 86de22b04aca07ca9eb63d7cb33d7251
 
 function outbox.capture_body(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 2930fbefa10813f93003228a4d1fbac3
@@ -535,13 +535,13 @@ function outbox.capture_key(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 85192238661f09538c3f1636bb395600
 
 function outbox.capture_row(o jsonb, event text, image jsonb, body jsonb) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 24a2fa9e84e91a4700c3aeac8958e1c8
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 9e94cdc95c92c240ce8faa6695348ba7
 
 function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
 function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, again_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5446a56acf26456f7b3457454a2200bc
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 2aa5b737e6b57e4d32f1a04efda0481c
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -574,13 +574,13 @@ function outbox.drop_leaf(of_parent text, of_name text) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 452b1e9a7ed18b492fc29252568ffa9d
 
 function outbox.emit(type text, aggregate_type text, aggregate_id text, payload json, headers json, not_before timestamp with time zone, key text, version integer) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 7e6bd6ac7d9779d9afcb11700f4e384b
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 3b0c72b8a07ac43cc5d1970cb23a30bf
 
 function outbox.emit_keyed(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- b28e83dbbce5ea640e09b2b8c0be6fc1
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- cfe7f41e98d3301a5e54d517640a5ae7
 
 function outbox.emit_many(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 722486b9dc8dc5a3c8c239b78a66f157
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a85e2f286be1da77e1d8ab1ed0667983
 
 function outbox.emit_one(type text, aggregate_type text, aggregate_id text, payload text, version smallint, headers text, not_before timestamp with time zone) → bigint
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- e9f1a7f844b53bdaa00789e473ff8a7c
@@ -643,7 +643,7 @@ function outbox.hash(aggregate_type text, aggregate_id text) → integer
   sql immutable parallel safe -- a154c96d4714a1569d90d155932b6c43
 
 function outbox.headers_text(headers text) → text
-  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- a384688eebd6a6126394e3072931e601
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- e7a92f5e7b76dc260e9a44cdd890bdc7
 
 function outbox.heard(sub text, at_pos bigint, of_type text, of_aggregate_type text) → boolean
   sql stable -- 5a74d61d90010e1bd3bba2f30e45d041
@@ -733,7 +733,7 @@ function outbox.listened(sub text, after bigint, up_to bigint) → TABLE(from_po
   sql stable -- 078f067ca464854d7f28fcc1a4e07428
 
 function outbox.lock(aggregate_types text[], aggregate_ids text[]) → void
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 83e873b89051276dcba74cbe69943f5e
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 5188544dbe197357e63e59aafd34f0db
 
 function outbox.lock_events() → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1643448e4969f7fefd5f4c377ef67c17
@@ -742,7 +742,7 @@ function outbox.lock_leaf(of_name text) → boolean
   sql volatile -- ced1c4b06fb0f6ac0d736b636df4ed9b
 
 function outbox.lock_steps() → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- ef8858e1dd9f9f2358c558733f5bb3f6
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 40561dcaafbe28ccbd77a55cabbd29fd
 
 function outbox.log_at(of_pos bigint) → SETOF outbox.log
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- b90693f3a41560c0423627afd66c1e6f
@@ -888,11 +888,14 @@ function outbox.record_attempt(sub text, of_lane smallint, from_pos bigint, to_p
 function outbox.recover(sub text) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 5c79919e9e6dbdb8f6702f61de695522
 
+function outbox.refuse(code text, says text, advice text) → void
+  plpgsql stable parallel safe set search_path=pg_catalog, pg_temp -- fa797ef72ed5c824843087ea57b73f30
+
 function outbox.refuse_table(target regclass, truncate text, written text[]) → void
   plpgsql volatile -- 1dc76ed4e146fb580d3f3d5c8d0ba297
 
 function outbox.refuse_watch(says text) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 7246a9a8fbb6b18cf80cd1a147ffd42a
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 535ac142c3d2ed7be064127a206b4ee8
 
 function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) → void
   sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- f89b8f2a850fe9634c878e736c4c92c9
@@ -952,7 +955,7 @@ function outbox.served(of_id text) → void
   sql volatile set search_path=pg_catalog, pg_temp -- b7a48e1993f92f15013c232d36c3328b
 
 function outbox.session_headers() → jsonb
-  plpgsql stable set search_path=pg_catalog, pg_temp -- 83d4b50c42e5f6dc4632d44416993ca8
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 52aaab97edf399422f4644fd5f962662
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3cf10d83fe1fca064c6b473821288893
@@ -1000,7 +1003,7 @@ function outbox.strays(OUT rows integer, OUT top bigint) → record
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 9f6522636faad0dae5aba2c715d6ab9d
 
 function outbox.subscribe(sub text, rev integer, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 4861aa44dd45598cd3165de892cb4dad
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 5efcec26891c69ec3fad8334e905d1ae
 
 function outbox.superseded(s outbox.subscription, lanes smallint[], positions bigint[]) → bigint[]
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f54a7f450d716951560d28229ff2e614

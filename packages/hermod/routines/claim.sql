@@ -20,11 +20,10 @@ declare
 begin
   select * into s from outbox.subscription where name = sub;
   if s.name is null then
-    raise exception using errcode = 'HM022', message = format('HMD_SUBSCRIPTION_UNKNOWN: %s', sub);
+    perform outbox.refuse('HM022', format('HMD_SUBSCRIPTION_UNKNOWN: %s', sub));
   elsif s.revision > rev then
-    raise exception
-      using errcode = 'HM021', message = format('HMD_SUBSCRIPTION_OUTDATED: %s has revision %s, this worker has %s',
-                                                sub, s.revision, rev);
+    perform outbox.refuse('HM021', format('HMD_SUBSCRIPTION_OUTDATED: %s has revision %s, this worker has %s', sub,
+      s.revision, rev));
   elsif s.mode = 'paused' then
     return;
   end if;

@@ -1,5 +1,5 @@
--- What everything else rests on: the clock, and the list of advisory locks. Defaults of tables name the clock too, so
--- the first migration creates it as well.
+-- What everything else rests on: the clock, how a routine refuses, and the list of advisory locks. Defaults of tables
+-- name the clock too, so the first migration creates it as well.
 --
 -- Advisory locks belong to a database, whoever takes them: each purpose has a number of its own, here.
 --   4841297200          migrations, routines and grants           src/migrate.ts, grants.sql
@@ -17,3 +17,13 @@
 -- Time in SQL is read through this function, so that tests can replace it.
 create or replace function outbox.clock() returns timestamptz language sql volatile parallel safe
 return clock_timestamp();
+
+-- Ends the statement with one of our errors: a code of PostgreSQL's form, the sentence, and what to do.
+create or replace function outbox.refuse(code text, says text, advice text default null) returns void
+language plpgsql stable parallel safe set search_path = pg_catalog, pg_temp as $$
+begin
+  if advice is null then
+    raise exception using errcode = code, message = says;
+  end if;
+  raise exception using errcode = code, message = says, hint = advice;
+end $$;
