@@ -58,7 +58,7 @@ export class Again {
     const slice = await readSlice(db, this.#station, at, { ...some, hashes: part.hashes.slice(0, count) })
     if (slice === undefined) return 0
     // Blocked events are sent later anyway.
-    const going = slice.entries.filter((entry) => entry.mark !== 'held')
+    const going = slice.entries.filter((entry) => entry.mark !== 'blocked')
     const ended = (handle: string) => poller?.wait(handle).ended ?? Promise.resolve(undefined)
     const result = await sending.call(going, ended)
     const well = await judge(this.#station, breaker, result, going.length > 0)
