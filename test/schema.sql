@@ -472,7 +472,7 @@ function outbox.add_ahead(of_parent text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 1af51d23b3d8fc53946d49833347f480
 
 function outbox.add_partition(parent text, from_value bigint, to_value bigint) → text
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a314914dfddc7f1e45366ef06c6a9fd4
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 87803dacccd1405e63c44a26bfbfc6f1
 
 function outbox.add_to_decision(request text, more bigint[], left_out bigint, ended boolean) → void
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 2e1620f1a076da3fbbfa85ed45f180d6
@@ -493,25 +493,25 @@ function outbox.ask_journey(of_id bigint, want text) → outbox.journey
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 21be16cbd8c9ff42f6190b4820a41627
 
 function outbox.assert_definable(sub text, expected integer, known outbox.subscription) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 69dd178490e16f5ffe56d1d540ee1245
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 870c66c955f3b8d2f57920e53d709ef0
 
 function outbox.assert_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → void
-  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- b406676e1a3485ac3d51f86a37fba96c
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- 6a4a217930f9442a58cccfdfa95b2627
 
 function outbox.assert_head(last outbox.step, head bigint, known_head bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 6b3c9b084f665b08606cea9ccb898a5c
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- df116b86900286345bfbe3ea9bb15772
 
 function outbox.assert_log_fits(accept_missing boolean, OUT orphans bigint) → bigint
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 947af0a1c4a92ddee0203bc2064743ce
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 905639b30fb7872abe27f34365699058
 
 function outbox.assert_payload(payload text) → void
-  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- 785c957827ae869cf045a43b5bc3cb77
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- 6b01cb1df9ea0e4fb9bc5e72608b5fdb
 
 function outbox.assert_same_database(last outbox.step, system_identifier bigint, database oid, cur pg_snapshot) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 732b8a0cf0b0c2f2df51cab5575ac9e2
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 01f8be9338e3812020d6363922e62529
 
 function outbox.assert_sequencer() → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- b0cac01a8462c9eaf02359136480d00f
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 0c83b79eb8c2adb9022c8fe2cc692a48
 
 function outbox.attempt_holder(of_name text, to_value bigint, days numeric) → text
   plpgsql volatile set search_path=pg_catalog, pg_temp -- f3e307b50d5318d460c2cdb10c1c927f
@@ -532,7 +532,7 @@ function outbox.blocked_of(sub text, scan_max integer, OUT blocked bigint, OUT w
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7312cd480f0be9880cbfcc2a3f8daffe
 
 function outbox.capture() → trigger
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- a9a94a78a05240e0c27d7c0b70546fff
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set TimeZone=UTC -- 86de22b04aca07ca9eb63d7cb33d7251
 
 function outbox.capture_body(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 2930fbefa10813f93003228a4d1fbac3
@@ -541,13 +541,13 @@ function outbox.capture_key(o jsonb, image jsonb) → jsonb
   sql immutable parallel safe -- 85192238661f09538c3f1636bb395600
 
 function outbox.capture_row(o jsonb, event text, image jsonb, body jsonb) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 24a2fa9e84e91a4700c3aeac8958e1c8
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 9e94cdc95c92c240ce8faa6695348ba7
 
 function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
-function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 0b8970e436201088594c3cc19feeca68
+function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, again_ms integer)
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 2aa5b737e6b57e4d32f1a04efda0481c
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -580,16 +580,16 @@ function outbox.drop_leaf(of_parent text, of_name text) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 452b1e9a7ed18b492fc29252568ffa9d
 
 function outbox.emit(type text, aggregate_type text, aggregate_id text, payload json, headers json, not_before timestamp with time zone, key text, version integer) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 7e6bd6ac7d9779d9afcb11700f4e384b
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 3b0c72b8a07ac43cc5d1970cb23a30bf
 
 function outbox.emit_keyed(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- b28e83dbbce5ea640e09b2b8c0be6fc1
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- cfe7f41e98d3301a5e54d517640a5ae7
 
 function outbox.emit_many(types text[], aggregate_types text[], aggregate_ids text[], payloads text[], versions smallint[], headers text[], not_before timestamp with time zone[], keys text[]) → SETOF bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0e888c724a27bd61f0f4b7cea9d638eb
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- a85e2f286be1da77e1d8ab1ed0667983
 
 function outbox.emit_one(type text, aggregate_type text, aggregate_id text, payload text, version smallint, headers text, not_before timestamp with time zone) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 5d466d951b3f1f362d63058b8c9cab52
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- e9f1a7f844b53bdaa00789e473ff8a7c
 
 function outbox.empty_leaf(of_parent text, of_name text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- fc9712b9c304944ebbc66ae0c377f7f9
@@ -597,17 +597,17 @@ function outbox.empty_leaf(of_parent text, of_name text, days numeric) → text
 function outbox.end_journey(of_id bigint, who text, to_state text, of_result jsonb, says text) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 62b503cf3a359c89ec35973f962c5da2
 
-function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer, attempts_max integer) → integer
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 251cf690a148a2e9fe32b4a4e698d9e6
+function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer, attempts_max integer) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5c4d6a299a8837a4ab57f17c266efab1
 
 function outbox.enlist_again(sub text, rev integer, who text, of_journey bigint, of_lane smallint, of_fence bigint, from_pos bigint, to_pos bigint, positions bigint[], ids bigint[], hashes integer[], attempts_max integer) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- fb764af5147ee9c03fc58428e8a07aa4
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 78fe672fb453978a0ddff6915cdea036
+
+function outbox.enlist_rows(sub text, of_lane smallint, positions bigint[], ids bigint[], hashes integer[], attempts_max integer, again boolean) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 45e56a20fd236048acd1b7a244a5515f
 
 function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=100ms -- 9267dd48c70e7f4106257dffb8042f6e
-
-function outbox.event_at(at_pos bigint, lane_count smallint) → bigint
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- d30492cf43cc9d2a06d7b5afe31c1807
 
 function outbox.event_holder(of_name text, from_value bigint, to_value bigint, seen pg_snapshot) → text
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 83530bbbe770eb89b3517389c875f1d0
@@ -624,8 +624,11 @@ function outbox.expired(days numeric, rows_max integer) → TABLE(subscription t
 function outbox.fence_off(up_to bigint) → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 62e61239c02381b5f147f88f3cfb8679
 
-function outbox.file_scheduled(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, due timestamp with time zone) → integer
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- a6d29dc5d781a8e463ac269417e946fe
+function outbox.fields(pos bigint, id bigint, kind smallint, created_at timestamp with time zone, aggregate_id text, version smallint, mark text, type text, aggregate_type text, key text, headers json) → text
+  sql stable parallel safe -- c21f88f462ca831632728e96e7003ecb
+
+function outbox.file_scheduled(lower pg_snapshot, upper pg_snapshot, late xid8[], fenced bigint, limit_at timestamp with time zone) → integer
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- ab11d8a5ddb00af4201d162d57fd9393
 
 function outbox.follower(d outbox.delivery, up_to bigint, OUT pos bigint, OUT event_id bigint) → record
   sql stable -- 3e8c9e60c2df2073cb4f5db35765fd00
@@ -645,17 +648,11 @@ function outbox.has_unseen(of_name text, seen pg_snapshot) → boolean
 function outbox.hash(aggregate_type text, aggregate_id text) → integer
   sql immutable parallel safe -- a154c96d4714a1569d90d155932b6c43
 
-function outbox.head(pos bigint, id bigint, kind smallint, created_at timestamp with time zone, aggregate_id text, version smallint, mark text, names text, key text, headers json) → text
-  sql stable parallel safe -- 9429fc50bcbbd1cef90137ebf2847f6a
-
 function outbox.headers_text(headers text) → text
-  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- a384688eebd6a6126394e3072931e601
+  plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- e7a92f5e7b76dc260e9a44cdd890bdc7
 
 function outbox.heard(sub text, at_pos bigint, of_type text, of_aggregate_type text) → boolean
   sql stable -- 5a74d61d90010e1bd3bba2f30e45d041
-
-function outbox.held(sub text, who text, lanes smallint[], fences bigint[]) → TABLE(lane smallint, pos bigint)
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 4a544cac89520caf6d2dfedf4947790e
 
 function outbox.highest_id() → bigint
   sql stable -- 7516f0c75bbbe7b4e7c17c42c7d94298
@@ -663,8 +660,8 @@ function outbox.highest_id() → bigint
 function outbox.highest_pos() → bigint
   sql stable -- 0696d4e7aac87c6b2e45f4f5be3b07fa
 
-function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text) → timestamp with time zone
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- a77db3eb44afd0f0086d644ac5a72857
+function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8b6dd55895b43362349c5f787d37e594
 
 function outbox.holders() → text
   plpgsql stable set search_path=pg_catalog, pg_temp -- 1ca7ad9afe1d85ba7b0067c4fc374703
@@ -680,6 +677,9 @@ function outbox.interrupted(owner text) → text
 
 function outbox.is_deep(payload text) → boolean
   plpgsql immutable parallel safe set search_path=pg_catalog, pg_temp -- a0c18ef0597d241feff02074d8ff215d
+
+function outbox.is_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → boolean
+  sql immutable parallel safe -- 16336dc079fb63768b9bbd0f78ab8458
 
 function outbox.is_plain(payload text, headers text) → boolean
   sql immutable parallel safe -- d428427c5155cb52c6bc2b3abcd3bc08
@@ -705,14 +705,20 @@ function outbox.lacks_copy(from_value bigint, to_value bigint) → boolean
 function outbox.lag_of(sub text, scan_max integer, OUT head bigint, OUT cursor_pos bigint, OUT delivered bigint, OUT past bigint, OUT processing bigint, OUT estimated boolean, OUT oldest_pos bigint) → record
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a158fa2297cf776dd98a8d740cf85cb9
 
+function outbox.lane_budgets(lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, count_max integer, bytes_max bigint) → TABLE(lane smallint, after bigint, budget integer, bytes bigint)
+  sql stable -- 3022cd2a6f2c394159de3d5716eebb77
+
 function outbox.lane_of(hash integer, lanes smallint) → smallint
   sql immutable parallel safe -- 54078025fb6098daa1f8f85145a2477a
+
+function outbox.lane_rows(of_lane smallint, after bigint, until bigint, kinds smallint[], budget integer, scan_max integer) → TABLE(pos bigint, event_id bigint, kind smallint, bytes integer, before bigint)
+  sql stable -- 53df7d419609ced9e8daf28e7f4f66d0
 
 function outbox.last_id() → bigint
   sql volatile -- 64e37a90fd8a826d73745d9ff66101e0
 
 function outbox.last_value(parent text) → bigint
-  sql volatile -- 0c6c001e246df607dcf78b81de36db3d
+  sql volatile -- 3bbd04f6705b58adc9c17f070a5bc41c
 
 function outbox.later_events(lanes smallint[], hashes integer[], positions bigint[]) → TABLE(hash integer, pos bigint, event_id bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9a932441e075aacb33ac04f7b67cf8be
@@ -722,6 +728,9 @@ function outbox.leaf_range(of_parent text, of_name text, OUT from_value bigint, 
 
 function outbox.leaf_rows(of_parent text, days numeric) → bigint
   sql volatile -- 10fc90dee00167a54b176ca61e1bb2ba
+
+function outbox.leased(sub text, who text, lanes smallint[], fences bigint[]) → TABLE(lane smallint, pos bigint)
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 04d475e868efafeb302840d718df56d3
 
 function outbox.leave(of_id text) → void
   sql volatile -- a8ee39981b78c70beb61fc9fed597d3c
@@ -733,7 +742,7 @@ function outbox.listened(sub text, after bigint, up_to bigint) → TABLE(from_po
   sql stable -- 078f067ca464854d7f28fcc1a4e07428
 
 function outbox.lock(aggregate_types text[], aggregate_ids text[]) → void
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 83e873b89051276dcba74cbe69943f5e
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 5188544dbe197357e63e59aafd34f0db
 
 function outbox.lock_events() → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 1643448e4969f7fefd5f4c377ef67c17
@@ -742,7 +751,7 @@ function outbox.lock_leaf(of_name text) → boolean
   sql volatile -- ced1c4b06fb0f6ac0d736b636df4ed9b
 
 function outbox.lock_steps() → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- ef8858e1dd9f9f2358c558733f5bb3f6
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 40561dcaafbe28ccbd77a55cabbd29fd
 
 function outbox.log_at(of_pos bigint) → SETOF outbox.log
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- b90693f3a41560c0423627afd66c1e6f
@@ -778,7 +787,7 @@ function outbox.look(known bigint, rows_max integer, subs text[], heard bigint[]
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 5fb229baabcbd2d5abf361f7119f4e6f
 
 function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) → text
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c9d6f0b82dc441e33ffe382b9a18e052
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- e3224a1f9d41af6cb10e6011fcfe4718
 
 function outbox.matches(patterns text[], type text) → boolean
   sql immutable parallel safe -- 29272b3959e556975cf59e2aed424fb8
@@ -810,20 +819,23 @@ function outbox.note_change() → trigger
 function outbox.note_removed() → trigger
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 3c16acd33953c54a0da98b66449df2aa
 
-function outbox.number_due(after_at timestamp with time zone, after_id bigint, now timestamp with time zone, piece integer, base bigint, lane_count smallint, OUT picked integer, OUT numbered integer, OUT last_at timestamp with time zone, OUT last_id bigint) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 79d08c1c5f4910a4cb70a8cc5c4e5557
+function outbox.number_due(after_at timestamp with time zone, after_id bigint, limit_at timestamp with time zone, piece integer, base bigint, lane_count smallint, OUT picked integer, OUT numbered integer, OUT last_at timestamp with time zone, OUT last_id bigint) → record
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 47c17f993ac6dbba49a0efd086114255
 
-function outbox.number_first(lower pg_snapshot, upper pg_snapshot, late xid8[], floor bigint, below xid8, fenced bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8e60f39a9b7afe80be4c428623cda3cf
+function outbox.number_first(lower pg_snapshot, upper pg_snapshot, after bigint, late xid8[], below xid8, fenced bigint, piece integer, base bigint, lane_count smallint, limit_at timestamp with time zone, OUT numbered integer, OUT reached bigint, OUT lanes smallint[], OUT kinds smallint[]) → record
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 94d1e311046d1a727f36f814fdc819d2
 
-function outbox.number_near(lower pg_snapshot, upper pg_snapshot, above bigint, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 55d8cc885d656c29af1b5ca26d494e65
+function outbox.number_near(lower pg_snapshot, upper pg_snapshot, floor bigint, base bigint, lane_count smallint, limit_at timestamp with time zone, OUT numbered integer, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer) → record
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 48c331a8ddc2cb4de40c9d5a70e3cf92
 
-function outbox.number_next(lower pg_snapshot, upper pg_snapshot, reached bigint, piece integer, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered integer, OUT last_id bigint) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- f2a60e70cc446aecc5323048c30fd108
+function outbox.number_next(lower pg_snapshot, upper pg_snapshot, after bigint, piece integer, base bigint, lane_count smallint, limit_at timestamp with time zone, OUT numbered integer, OUT reached bigint) → record
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- e29cd587399bd1611a9a34637c7e7f33
 
 function outbox.number_rest(last outbox.step, fenced bigint, base bigint, lane_count smallint, due timestamp with time zone, OUT numbered bigint, OUT filed bigint, OUT retired bigint) → record
   plpgsql volatile set search_path=pg_catalog, pg_temp -- b829ee861b2b0bdc2b1e82a2e810449d
+
+function outbox.number_window(last outbox.step, setting outbox.setting, lower pg_snapshot, upper pg_snapshot, given_out bigint, piece integer, limit_at timestamp with time zone, base bigint, OUT numbered integer, OUT reached bigint, OUT lanes smallint[], OUT kinds smallint[], OUT filed integer, OUT unfinished boolean) → record
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 74598366526cbe530c42ea247d9aab41
 
 function outbox.old_pos(days numeric) → bigint
   sql volatile -- da6131c98193e43a7aac2478f594e272
@@ -832,13 +844,16 @@ function outbox.overdue(of_parent text, of_name text, days numeric) → boolean
   plpgsql stable security definer set search_path=pg_catalog, pg_temp -- d69927d6b0e230e167cde24d0ff7dbc1
 
 function outbox.park(sub text, who text, handle text, lanes json) → SETOF smallint
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 3b4f34927dfd526e2857fea744f2ac4a
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- d900bddc8695b6771d62c190d52393da
 
 function outbox.parked_in(sub text, of_lane smallint) → TABLE(handle text, "from" bigint, "to" bigint, delivered integer, superseded integer, since timestamp with time zone)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 462ce212a82e54420cb17c0e0a2c908c
 
-function outbox.pass_idle(every_ms integer, rows_max integer) → integer
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 46f5a2dc56435dd1ca4a5e9714af74a8
+function outbox.pass_idle(every_ms integer, rows_max integer) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 12cf2889acbb3a9af112c3a78c16eb30
+
+function outbox.payload_text(mark text, payload json) → text
+  sql stable parallel safe -- 03b5b223fa4575d346539e0e5715a9d0
 
 function outbox.picked(positions bigint[], ids bigint[], hashes integer[], kept bigint[]) → TABLE(pos bigint, id bigint, hash integer)
   sql stable set search_path=pg_catalog, pg_temp set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off -- 7403df3f62d3237b339096d84a444e2a
@@ -861,17 +876,17 @@ function outbox.rate(of_parent text, last bigint) → numeric
 function outbox.rates(since timestamp with time zone) → TABLE(subscription text, delivered bigint, failed bigint)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set enable_bitmapscan=on set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
 
-function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[]) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 78f2569d33fff2d14740ca5779603884
+function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[]) → TABLE(lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f0a6632a50619b60e5ed9bb0db6d3354
 
-function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, head text, payload text)
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f6246ec36b9582ea427b4c4629550dd9
+function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, fields text, payload text)
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- be7c1992a0d682bbefc8d8fcafc846dc
 
-function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  sql stable -- 98641a0ed1617f925a1d931d214ded79
+function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
+  sql stable -- 541ab38905fd9fad3c87cf9724621737
 
-function outbox.read_single(s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 73d2aca8d08334d1c8ad784f592a838f
+function outbox.read_single(s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- a6d58658a488e786413fc1d0a82652b2
 
 function outbox.rebase(request text, who text, why text, wait_ms integer, accept_missing boolean) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- c799cf5755a62ab3b4e26a3b7f6bcc5d
@@ -880,18 +895,21 @@ function outbox.record_attempt(sub text, of_lane smallint, from_pos bigint, to_p
   plpgsql volatile set search_path=pg_catalog, pg_temp -- cffc5ff32abdc64d85078251be202227
 
 function outbox.recover(sub text) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- d15a69d53308af4ef6eeae9fcd0f67f1
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 5c79919e9e6dbdb8f6702f61de695522
+
+function outbox.refuse(code text, says text, advice text) → void
+  plpgsql stable parallel safe set search_path=pg_catalog, pg_temp -- fa797ef72ed5c824843087ea57b73f30
 
 function outbox.refuse_table(target regclass, truncate text, written text[]) → void
   plpgsql volatile -- 1dc76ed4e146fb580d3f3d5c8d0ba297
 
 function outbox.refuse_watch(says text) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 7246a9a8fbb6b18cf80cd1a147ffd42a
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 535ac142c3d2ed7be064127a206b4ee8
 
-function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) → SETOF smallint
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- a233f2e29c84aec018b5310aa2d164b4
+function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) → void
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- f89b8f2a850fe9634c878e736c4c92c9
 
-function outbox.release_held(before outbox.subscription, after outbox.subscription) → void
+function outbox.release_blocked(before outbox.subscription, after outbox.subscription) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- fb9e021b328214496726b4864607c167
 
 function outbox.remember_identity() → text
@@ -901,16 +919,16 @@ function outbox.remove(sub text) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 7c898208e80d1ae0fb907e2327896922
 
 function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer) → SETOF smallint
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 442220fbbfd96f1454054cdc6abb4014
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 4ed7c0b6d5ebd44060aece0bc5d75d2c
 
 function outbox.replay_mark(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text) → text
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- 9ebd90ba8ac1b364af2d0232cd2ef3d1
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- 3820d0d8323382290b00f7df8ab23be1
 
 function outbox.replay_of(sub text) → bigint
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off -- 779b3a6443db1a895572f263e76927f7
 
-function outbox.replay_read(sub text, rev integer, who text, of_lane smallint, of_fence bigint, positions bigint[], ids bigint[], hashes integer[], sieved bigint, bytes_max bigint) → TABLE(lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
-  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 0abc39886d1bd6ff1ff0190816eed68c
+function outbox.replay_read(sub text, rev integer, who text, of_lane smallint, of_fence bigint, positions bigint[], ids bigint[], hashes integer[], sieved bigint, bytes_max bigint) → TABLE(lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 1eccd3a1e7f4c145b47da2d295fb0093
 
 function outbox.replay_window(sub text, of_lane smallint, plan jsonb, after bigint, up_to bigint, rows_max integer, OUT through bigint, OUT matching integer, OUT positions bigint[], OUT ids bigint[], OUT hashes integer[]) → record
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 33da8382f070301828ca7b2e6782cc13
@@ -927,6 +945,9 @@ function outbox.rows_waiting(head bigint, now timestamp with time zone) → SETO
 function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) → SETOF outbox.log
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e80b689b460ec0e8d3c4220f66f48912
 
+function outbox.scanned_through(single boolean, of_lane smallint, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, scan_max integer, got bigint) → TABLE(through bigint)
+  sql stable -- 316e9aa2e8c53316ad0584187e212e4f
+
 function outbox.send_next(d outbox.delivery, at_pos bigint, of_event bigint) → void
   sql volatile set search_path=pg_catalog, pg_temp -- ab98f80b2c3487738c49686ba4f318c3
 
@@ -934,7 +955,7 @@ function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, o
   plpgsql volatile set search_path=pg_catalog, pg_temp -- c4c252756ce285354dcbdaed83e97237
 
 function outbox.sequence(piece integer, known_head bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], due_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b2e233ad8d9ee3437b7c5fcba76300a1
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- c3d2e5009aec3fe64d90bf880c23b16f
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
@@ -943,28 +964,31 @@ function outbox.served(of_id text) → void
   sql volatile set search_path=pg_catalog, pg_temp -- b7a48e1993f92f15013c232d36c3328b
 
 function outbox.session_headers() → jsonb
-  plpgsql stable set search_path=pg_catalog, pg_temp -- 83d4b50c42e5f6dc4632d44416993ca8
+  plpgsql stable set search_path=pg_catalog, pg_temp -- 52aaab97edf399422f4644fd5f962662
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3ebbb9947a42a46e375f7d7888161153
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3cf10d83fe1fca064c6b473821288893
+
+function outbox.settle_blocked(s outbox.subscription, of_lane smallint, r record) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- e93d7b549ca963752f7b3ab168e0d375
 
 function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 214511ce265e2cb08bb82524548a4b77
 
-function outbox.settle_held(s outbox.subscription, of_lane smallint, r record) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- e93d7b549ca963752f7b3ab168e0d375
-
 function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint, batch json) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9f1448d900ff802b86b1ef517b9992e1
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5d7d42c3f168656132aa22fec40e150a
 
 function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamp with time zone) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- a02430f20c272728f50e4dc8a4f18fea
 
+function outbox.settle_rows(s outbox.subscription, of_lane smallint, up_to bigint, now timestamp with time zone, done json, rows json, blocked json) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- c210dc135fd372553345f25a0357ab60
+
 function outbox.settle_shadow(sub text, who text, batch json) → SETOF smallint
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 587abb4edddfc94402d15ce2d99802cb
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8d00621de4c224f20cba058e46eae836
 
 function outbox.settles_late(s outbox.subscription, rev integer, given outbox.settlement[]) → boolean
-  sql stable set search_path=pg_catalog, pg_temp -- 7b41ec3d59c715580efb25fb55174f81
+  sql stable set search_path=pg_catalog, pg_temp -- c485cf6f741214bcc8800b6e701af0e2
 
 function outbox.shadow_of(sub text, lane smallint, OUT fence bigint, OUT pos bigint, OUT delivered bigint) → record
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- c8b1cfc7f073f982dc29223176100867
@@ -973,7 +997,10 @@ function outbox.sieve(sub text, lanes smallint[], positions bigint[], ids bigint
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e5c93dd47b46b4fa340758b2be6abd47
 
 function outbox.standing(subs text[], heard bigint[], head bigint, now timestamp with time zone) → TABLE(name text, behind boolean, free boolean)
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 615a1af30eb57290465329090dcbe1a6
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 989addb989712ed0a420cf0a1b3981d7
+
+function outbox.stands_at(sub text, mode text, lane smallint) → TABLE(pos bigint)
+  sql stable -- da1efc868ca71c206dadbd1dd095b4d7
 
 function outbox.start_epoch(epoch integer) → bigint
   plpgsql volatile set search_path=pg_catalog, pg_temp -- ee003633e3d2a32be53f727daecd20f5
@@ -985,7 +1012,7 @@ function outbox.strays(OUT rows integer, OUT top bigint) → record
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 9f6522636faad0dae5aba2c715d6ab9d
 
 function outbox.subscribe(sub text, rev integer, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- d9c342a7cba3891092b7350cfbfbd8fa
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 5efcec26891c69ec3fad8334e905d1ae
 
 function outbox.superseded(s outbox.subscription, lanes smallint[], positions bigint[]) → bigint[]
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f54a7f450d716951560d28229ff2e614
@@ -1014,8 +1041,8 @@ function outbox.unkeep(of_id bigint) → void
 function outbox.unnumbered(rows_max integer) → TABLE(type text, aggregate_type text, count bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9c3e718544efc9ac388fbdb4bed14fa4
 
-function outbox.unprobe(sub text, who text) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 4b3852e3f10f3fd30129fb4d1e4be851
+function outbox.unprobe(sub text, who text) → void
+  sql volatile -- 443788ed42cc5ed707bc8fec0d6f455f
 
 function outbox.unwatch(target text) → boolean
   plpgsql volatile set lock_timeout=10s -- 6c5ae8d3052095aaa7ba2bf598c3baa3
@@ -1037,6 +1064,9 @@ function outbox.watch_options(target regclass, given jsonb) → jsonb
 
 function outbox.whereabouts(of_id bigint, of_xid xid8, of_not_before timestamp with time zone, OUT stage text, OUT pos bigint, OUT lane smallint, OUT hash integer) → record
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 922beeb8b70488937f7bf898996221ca
+
+function outbox.window_floor(last outbox.step, oldest xid8) → TABLE(floor bigint)
+  sql stable -- e980c7368694e6bea5991e3f2d5cfda4
 
 CREATE TRIGGER note_change BEFORE INSERT OR UPDATE OF revision, definition, mode, lanes, kind, held_cause, probe_at ON outbox.subscription FOR EACH ROW EXECUTE FUNCTION outbox.note_change();
 

@@ -131,6 +131,26 @@ describe('SQL', () => {
     expect(elsewhere.map(({ name }) => name)).toEqual(['clock'])
   })
 
+  it('every advisory lock is in the list of clock.sql, under its number and with its file', () => {
+    const list = routines.find(({ path }) => path.endsWith('/clock.sql'))?.text ?? ''
+    const listed = new Map<string, string>()
+    let number = ''
+    for (const line of list.split('\n').filter((line) => line.startsWith('--'))) {
+      number = /^-- {3}(\d{10})/.exec(line)?.[1] ?? number
+      listed.set(number, (listed.get(number) ?? '') + line)
+    }
+    const takers = [...ours, ...sources].filter(({ path }) => !path.endsWith('/clock.sql'))
+    const taken = takers.flatMap(({ path, text }) =>
+      [...text.matchAll(/\b(48412972\d\d|12123702\d\d)\b/g)].map(([found]) => ({ found, path })),
+    )
+    expect(taken.length).toBeGreaterThan(10)
+    const unlisted = taken.filter(({ found, path }) => {
+      const name = path.replace('packages/hermod/routines/', '').replace('packages/hermod/', '')
+      return !listed.get(found)?.includes(name)
+    })
+    expect(unlisted).toEqual([])
+  })
+
   it('every routine file starts with a comment', () => {
     expect(routines.filter(({ text }) => !text.startsWith('-- ')).map(({ path }) => path)).toEqual([])
   })

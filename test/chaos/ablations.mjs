@@ -18,8 +18,8 @@ export const ablations = {
   // Followers of a failed event are sent: order.
   'no-hold': {
     file: '*.sql',
-    find: "when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held'",
-    put: "when false then 'held'",
+    find: "when bool_or(d.state = 'retrying' or (s).dead_holds) then 'blocked'",
+    put: "when false then 'blocked'",
   },
   // Of several events of an aggregate the first is kept: the newest state never arrives.
   'coalesce-oldest': {

@@ -5,7 +5,7 @@
 -- `call_ms`: how long a call of the former owner may still take; null: it cannot do harm (again.sql).
 create or replace function outbox.claim(
   sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer default null)
-returns table (lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
+returns table (lane smallint, fence bigint, pos bigint, again_ms integer)
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
@@ -16,15 +16,14 @@ declare
   replayed   bigint;
   candidates smallint[];
   taken      smallint[];
-  late       smallint[];
+  expired    smallint[];
 begin
   select * into s from outbox.subscription where name = sub;
   if s.name is null then
-    raise exception using errcode = 'HM022', message = format('HMD_SUBSCRIPTION_UNKNOWN: %s', sub);
+    perform outbox.refuse('HM022', format('HMD_SUBSCRIPTION_UNKNOWN: %s', sub));
   elsif s.revision > rev then
-    raise exception
-      using errcode = 'HM021', message = format('HMD_SUBSCRIPTION_OUTDATED: %s has revision %s, this worker has %s',
-                                                sub, s.revision, rev);
+    perform outbox.refuse('HM021', format('HMD_SUBSCRIPTION_OUTDATED: %s has revision %s, this worker has %s', sub,
+      s.revision, rev));
   elsif s.mode = 'paused' then
     return;
   end if;
@@ -33,8 +32,7 @@ begin
   -- All of them: loops that claim at the same moment skip each other's lanes, and must find others.
   candidates := array(
     select l.lane from outbox.lane l
-     cross join lateral (select coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
-                                         (select c.pos from outbox.cursor_of(sub, l.lane) c)) as pos) c
+     cross join lateral outbox.stands_at(sub, s.mode, l.lane) c
      where l.subscription = sub and l.lease_until <= now
        and (c.pos < head and (s.lanes = 1 or exists (select from outbox.log g where g.lane = l.lane and g.pos > c.pos))
             or exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane
@@ -56,7 +54,8 @@ begin
     update outbox.lane l set owner = who, fence = l.fence + 1, lease_until = now + lease_ms * interval '1 millisecond'
       from free f where l.subscription = sub and l.lane = f.lane
     returning l.lane, f.expired
-  ) select array_agg(m.lane), coalesce(array_agg(m.lane) filter (where m.expired), '{}') into taken, late from mine m;
+  )
+  select array_agg(m.lane), array_agg(m.lane) filter (where m.expired) into taken, expired from mine m;
   if taken is null then
     return;
   end if;
@@ -68,13 +67,13 @@ begin
      where l.subscription = sub and l.lane = any (taken) and d.subscription = sub and d.lane = l.lane
        and d.state = 'sending' and d.fence < l.fence;
   end if;
-  if call_ms is not null and not s.ledger and cardinality(late) > 0 then
-    perform outbox.note_again(sub, late, call_ms);
+  if call_ms is not null and not s.ledger and cardinality(expired) > 0 then
+    perform outbox.note_again(sub, expired, call_ms);
   end if;
-  -- A statement of its own, so that it sees the cursor of a settle that committed while this one waited for locks.
+  -- A statement of its own: a settle locks a lane without changing it, so the snapshot from before the locks may have
+  -- an older cursor.
   return query
-    select l.lane, l.fence, coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
-                                     (select c.pos from outbox.cursor_of(sub, l.lane) c)), l.lane = any (late),
-           (extract(epoch from greatest(l.again_at, now) - now) * 1000)::integer
-      from outbox.lane l where l.subscription = sub and l.lane = any (taken);
+    select l.lane, l.fence, c.pos, (extract(epoch from greatest(l.again_at, now) - now) * 1000)::integer
+      from outbox.lane l cross join lateral outbox.stands_at(sub, s.mode, l.lane) c
+     where l.subscription = sub and l.lane = any (taken);
 end $$;

@@ -34,20 +34,16 @@ create or replace function outbox.assert_definable(sub text, expected integer, k
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if known.name is null and expected is not null then
-    raise exception using errcode = 'HM022',
-      message = format('HMD_SUBSCRIPTION_UNKNOWN: there is no subscription %s', sub);
+    perform outbox.refuse('HM022', format('HMD_SUBSCRIPTION_UNKNOWN: there is no subscription %s', sub));
   elsif known.name is not null and known.kind is null then
-    raise exception using errcode = 'HM020',
-      message = format('HMD_SUBSCRIPTION_CONFLICT: %s is declared in code', sub),
-      hint = 'Use another name, or change it where it is declared.';
+    perform outbox.refuse('HM020', format('HMD_SUBSCRIPTION_CONFLICT: %s is declared in code', sub),
+      'Use another name, or change it where it is declared.');
   elsif known.name is not null and expected is null then
-    raise exception using errcode = 'HM020',
-      message = format('HMD_SUBSCRIPTION_CONFLICT: there is a subscription %s already', sub),
-      hint = 'Use another name, or change the one that is there.';
+    perform outbox.refuse('HM020', format('HMD_SUBSCRIPTION_CONFLICT: there is a subscription %s already', sub),
+      'Use another name, or change the one that is there.');
   elsif known.revision <> expected then
-    raise exception using errcode = 'HM020',
-      message = format('HMD_SUBSCRIPTION_CONFLICT: %s has revision %s by now, not %s', sub, known.revision, expected),
-      hint = 'Somebody has changed it meanwhile: read it again.';
+    perform outbox.refuse('HM020', format('HMD_SUBSCRIPTION_CONFLICT: %s has revision %s by now, not %s', sub,
+      known.revision, expected), 'Somebody has changed it meanwhile: read it again.');
   end if;
 end $$;
 

@@ -1,18 +1,24 @@
 -- emit: inside the caller's transaction. The producer role may execute these functions and nothing else.
 
--- Checks what must hold for every caller: U+001E and U+001F separate the fields that workers read.
+-- What must hold for every event, whoever emits it; null or false: `event_problem` says in words what is wrong. U+001E
+-- and U+001F separate the fields that workers read. Written into its callers by the planner.
+create or replace function outbox.is_event(
+  type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns boolean
+language sql immutable parallel safe
+return octet_length(type) between 1 and 128 and octet_length(aggregate_type) between 1 and 128
+  and octet_length(aggregate_id) between 1 and 512 and translate(aggregate_id, E'\x1e\x1f', '') = aggregate_id
+  and bytes between 1 and 262144 and version >= 1 and (key is null or translate(key, E'\x1e\x1f', '') = key);
+
 create or replace function outbox.assert_event(
   type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) returns void
 language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
 begin
-  if octet_length(type) between 1 and 128 and octet_length(aggregate_type) between 1 and 128
-     and octet_length(aggregate_id) between 1 and 512 and translate(aggregate_id, E'\x1e\x1f', '') = aggregate_id
-     and bytes between 1 and 262144 and version >= 1 and (key is null or translate(key, E'\x1e\x1f', '') = key) then
+  if outbox.is_event(type, aggregate_type, aggregate_id, bytes, version, key) then
     return;
   end if;
-  raise exception using errcode = case when bytes > 262144 then 'HM003' else 'HM002' end, message = coalesce(
+  perform outbox.refuse(case when bytes > 262144 then 'HM003' else 'HM002' end, coalesce(
     outbox.event_problem(type, aggregate_type, aggregate_id, bytes, version, key),
-      'HMD_EVENT_INVALID: the payload must have 1 to 262144 bytes');
+    'HMD_EVENT_INVALID: the payload must have 1 to 262144 bytes'));
 end $$;
 
 -- Text that needs no closer look: no escape that could stand for U+0000 or half a character, and at most 64 brackets.
@@ -43,15 +49,15 @@ create or replace function outbox.assert_payload(payload text) returns void
 language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
 begin
   if outbox.is_deep(payload) then
-    raise exception using errcode = 'HM003',
-      message = 'HMD_PAYLOAD_TOO_LARGE: the payload is nested deeper than 64 levels; flatten it or emit a reference';
+    perform outbox.refuse('HM003',
+      'HMD_PAYLOAD_TOO_LARGE: the payload is nested deeper than 64 levels; flatten it or emit a reference');
   end if;
   -- Reads every string of it, as every reader will.
   perform json_strip_nulls(payload::json);
 exception when untranslatable_character or invalid_text_representation then
-  raise exception using errcode = 'HM005', message = format('HMD_PAYLOAD_INVALID: the payload %s', case sqlstate
+  perform outbox.refuse('HM005', format('HMD_PAYLOAD_INVALID: the payload %s', case sqlstate
     when '22P05' then 'holds an escape (U+0000, or a character this encoding lacks) that PostgreSQL cannot store'
-    else 'is not JSON, or holds half a surrogate pair' end);
+    else 'is not JSON, or holds half a surrogate pair' end));
 end $$;
 
 -- Headers as they are stored: names in lower case, or null when there are none. Refuses what is no object of strings.
@@ -70,9 +76,9 @@ begin
   end if;
   return (select jsonb_object_agg(lower(h.key), h.value)::text from jsonb_each(given) h);
 exception when invalid_text_representation or untranslatable_character or numeric_value_out_of_range then
-  raise exception using errcode = 'HM002',
-    message = 'HMD_EVENT_INVALID: headers must be a JSON object of at most 64 names [a-z0-9_.-] and strings of at most '
-      || '2048 bytes without CR and LF';
+  perform outbox.refuse('HM002',
+    'HMD_EVENT_INVALID: headers must be a JSON object of at most 64 names [a-z0-9_.-] and strings of at most '
+    || '2048 bytes without CR and LF');
 end $$;
 
 -- Many events in one statement. Arrays are of one length or null; the caller has validated the events, what must never
@@ -85,18 +91,15 @@ create or replace function outbox.emit_many(
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if cardinality(types) > 10000 then
-    raise exception using errcode = 'HM004', message = format('HMD_EVENT_LIMIT: %s events in one call, at most 10000',
-                                                              cardinality(types));
+    perform outbox.refuse('HM004', format('HMD_EVENT_LIMIT: %s events in one call, at most 10000', cardinality(types)));
   end if;
   if keys is null then
     perform outbox.assert_event(e.type, e.aggregate_type, e.aggregate_id, octet_length(e.payload),
                                 coalesce(e.version, 1), null)
        from unnest(types, aggregate_types, aggregate_ids, payloads, versions)
          as e(type, aggregate_type, aggregate_id, payload, version)
-      where (octet_length(e.type) between 1 and 128 and octet_length(e.aggregate_type) between 1 and 128
-             and octet_length(e.aggregate_id) between 1 and 512
-               and translate(e.aggregate_id, E'\x1e\x1f', '') = e.aggregate_id
-             and octet_length(e.payload) between 1 and 262144 and coalesce(e.version, 1) >= 1) is not true;
+      where outbox.is_event(e.type, e.aggregate_type, e.aggregate_id, octet_length(e.payload), coalesce(e.version, 1),
+                            null) is not true;
     perform outbox.assert_payload(e.payload), outbox.headers_text(e.headers)
        from unnest(payloads, headers) as e(payload, headers) where not outbox.is_plain(e.payload, e.headers);
     return query
@@ -120,10 +123,8 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   new_id bigint;
 begin
-  if (octet_length(emit_one.type) between 1 and 128 and octet_length(emit_one.aggregate_type) between 1 and 128
-      and octet_length(emit_one.aggregate_id) between 1 and 512
-        and translate(emit_one.aggregate_id, E'\x1e\x1f', '') = emit_one.aggregate_id
-      and octet_length(emit_one.payload) between 1 and 262144 and emit_one.version >= 1) is not true then
+  if outbox.is_event(emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id, octet_length(emit_one.payload),
+                     emit_one.version, null) is not true then
     perform outbox.assert_event(emit_one.type, emit_one.aggregate_type, emit_one.aggregate_id,
                                 octet_length(emit_one.payload), emit_one.version, null);
   end if;
@@ -169,8 +170,8 @@ begin
       if not found then
         select i.event_id, i.hash into known from outbox.idempotency i where i.key = e.key;
         if known.hash is distinct from body then
-          raise exception using errcode = 'HM008',
-            message = format('HMD_IDEMPOTENCY_CONFLICT: the key %s was used for another event', quote_literal(e.key));
+          perform outbox.refuse('HM008', format('HMD_IDEMPOTENCY_CONFLICT: the key %s was used for another event',
+            quote_literal(e.key)));
         end if;
         return next known.event_id;
         continue;
@@ -216,8 +217,7 @@ declare
     else outbox.event_problem(type, aggregate_type, aggregate_id, octet_length(body), version, key) end;
 begin
   if problem is not null then
-    raise exception using errcode = case when problem like 'HMD_PAYLOAD%' then 'HM003'
-      else 'HM002' end, message = problem;
+    perform outbox.refuse(case when problem like 'HMD_PAYLOAD%' then 'HM003' else 'HM002' end, problem);
   end if;
   return (select * from outbox.emit_many(array[type], array[aggregate_type], array[aggregate_id], array[body],
     array[version::smallint], array[outbox.headers_text(headers::text)], array[not_before],
@@ -231,8 +231,7 @@ declare
   h integer;
 begin
   if cardinality(aggregate_types) > 100 then
-    raise exception using errcode = 'HM009', message = format('HMD_LOCK_LIMIT: %s aggregates, at most 100',
-                                                              cardinality(aggregate_types));
+    perform outbox.refuse('HM009', format('HMD_LOCK_LIMIT: %s aggregates, at most 100', cardinality(aggregate_types)));
   end if;
   for h in select distinct outbox.hash(t, i) as hash from unnest(aggregate_types, aggregate_ids) as a(t, i)
     order by 1 loop

@@ -31,20 +31,19 @@ create or replace function outbox.assert_sequencer() returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception using errcode = 'HM011', message = 'HMD_ISOLATION: a step runs under READ COMMITTED only';
+    perform outbox.refuse('HM011', 'HMD_ISOLATION: a step runs under READ COMMITTED only');
   end if;
   -- A snapshot never lists the own transaction as in progress: the step would take it for finished, and events that it
   -- emits later would be lost.
   if pg_current_xact_id_if_assigned() is not null then
-    raise exception
-      using errcode = 'HM011', message = 'HMD_ISOLATION: a step runs in a transaction that has not written yet';
+    perform outbox.refuse('HM011', 'HMD_ISOLATION: a step runs in a transaction that has not written yet');
   end if;
   if pg_is_in_recovery() then
-    raise exception using errcode = 'HM012', message = 'HMD_STANDBY: this server is a standby; connect to the primary';
+    perform outbox.refuse('HM012', 'HMD_STANDBY: this server is a standby; connect to the primary');
   end if;
   if (select s.seqcache from pg_catalog.pg_sequence s where s.seqrelid = 'outbox.event_id'::regclass) <> 1 then
-    raise exception using errcode = 'HM013',
-      message = 'HMD_SEQUENCE_CACHE: ids are not handed out in order; run: alter sequence outbox.event_id cache 1';
+    perform outbox.refuse('HM013',
+      'HMD_SEQUENCE_CACHE: ids are not handed out in order; run: alter sequence outbox.event_id cache 1');
   end if;
 end $$;
 
@@ -56,23 +55,18 @@ begin
   if last.id is null then
     if exists (select from outbox.event e where e.xid >= pg_snapshot_xmax(cur)
                and e.xid >= pg_snapshot_xmax(pg_current_snapshot())) then
-      raise exception
-        using errcode = 'HM015',
-          message = 'HMD_RESTORED: events of another cluster are here but no step; run: hermod rebase';
+      perform outbox.refuse('HM015',
+        'HMD_RESTORED: events of another cluster are here but no step; run: hermod rebase');
     elsif exists (select from outbox.log) then
-      raise exception using errcode = 'HM015', message = 'HMD_RESTORED: a log is here but no step; run: hermod rebase';
+      perform outbox.refuse('HM015', 'HMD_RESTORED: a log is here but no step; run: hermod rebase');
     end if;
   elsif last.system_identifier <> system_identifier or last.database <> database then
-    raise exception
-      using errcode = 'HM015', message = 'HMD_RESTORED: this database was restored or moved; run: hermod rebase';
+    perform outbox.refuse('HM015', 'HMD_RESTORED: this database was restored or moved; run: hermod rebase');
   elsif pg_snapshot_xmax(cur) < pg_snapshot_xmax(last.snapshot) then
-    raise exception
-      using errcode = 'HM015', message = 'HMD_RESTORED: transaction ids went backwards; run: hermod rebase';
+    perform outbox.refuse('HM015', 'HMD_RESTORED: transaction ids went backwards; run: hermod rebase');
   end if;
   if outbox.last_id() < greatest((select st.fenced_id from outbox.setting st), last.last_id) then
-    raise exception
-      using errcode = 'HM015',
-        message = 'HMD_RESTORED: the id sequence lies behind restored events; run: hermod rebase';
+    perform outbox.refuse('HM015', 'HMD_RESTORED: the id sequence lies behind restored events; run: hermod rebase');
   end if;
 end $$;
 
@@ -82,7 +76,7 @@ create or replace function outbox.assert_head(last outbox.step, head bigint, kno
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if last.id is not null then
-    raise exception using errcode = 'HM018', message = format(
-      'HMD_HEAD_WENT_BACK: the log ends at position %s, and this process has seen position %s', head, known_head);
+    perform outbox.refuse('HM018', format(
+      'HMD_HEAD_WENT_BACK: the log ends at position %s, and this process has seen position %s', head, known_head));
   end if;
 end $$;

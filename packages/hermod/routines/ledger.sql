@@ -1,23 +1,40 @@
 -- Ledger sinks: every event has a row.
 
--- Writes one row per event and moves the cursor, in one transaction; from then on the rows say what to send.
+-- The rows of events that are to be sent. `again`: those that have a row already become pending once more.
+create or replace function outbox.enlist_rows(
+  sub text, of_lane smallint, positions bigint[], ids bigint[], hashes integer[], attempts_max integer, again boolean)
+returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  insert into outbox.delivery as d (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
+                                    attempts_max, next_attempt_at, updated_at)
+  select sub, of_lane, w.pos, w.id, e.aggregate_type, e.aggregate_id, w.hash, 'pending', enlist_rows.attempts_max,
+         outbox.clock(), outbox.clock()
+    from unnest(positions, ids, hashes) as w(pos, id, hash) join outbox.event e on e.id = w.id
+  on conflict on constraint delivery_pkey do update set state = 'pending', attempts = 0,
+    next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at
+   where again and d.state in ('delivered', 'dead', 'unknown');
+end $$;
+
+-- Writes one row per event and moves the cursor, in one transaction; from then on the rows say what to send. Reads to
+-- the end of the log, not to the head of a step: the rows of the log and their step commit together.
 create or replace function outbox.enlist(
   sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer,
   attempts_max integer)
-returns integer language plpgsql set search_path = pg_catalog, pg_temp
+returns void language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
-  s     outbox.subscription;
-  at    record;
-  last  bigint;
-  total integer := 0;
-  n     integer;
+  s         outbox.subscription;
+  at        record;
+  positions bigint[];
+  ids       bigint[];
+  hashes    integer[];
+  last      bigint;
 begin
   perform from outbox.lane l where l.subscription = sub and l.lane = any (lanes) order by l.lane for update;
   select * into s from outbox.subscription where name = sub;
   if s.revision > rev or s.mode <> 'live' or s.held_cause is not null then
-    return 0;
+    return;
   end if;
   for at in
     select l.lane, l.fence, c.fence as cursor_fence, c.pos, c.delivered, f.types, f.aggregates,
@@ -35,25 +52,19 @@ begin
       select g.* from scanned g join outbox.event e on e.id = g.event_id
        where outbox.matches(at.types, e.type) and (at.aggregates is null or e.aggregate_type = any (at.aggregates))
        order by g.pos limit count_max
-    ), put as (
-      insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
-                                   attempts_max, next_attempt_at, updated_at)
-      select sub, at.lane, h.pos, h.event_id, e.aggregate_type, e.aggregate_id, h.hash, 'pending', enlist.attempts_max,
-             outbox.clock(), outbox.clock()
-        from hit h join outbox.event e on e.id = h.event_id
     )
-    select (select count(*) from hit), case when (select count(*) from hit) = count_max
-           then (select max(h.pos) from hit h)
-            else coalesce((select max(g.pos) from scanned g), at.until) end into n, last;
+    select array_agg(h.pos), array_agg(h.event_id), array_agg(h.hash),
+           case when count(*) = count_max then max(h.pos)
+                else coalesce((select max(g.pos) from scanned g), at.until) end
+      into positions, ids, hashes, last from hit h;
+    perform outbox.enlist_rows(sub, at.lane, positions, ids, hashes, attempts_max, false);
     if last > at.pos then
       insert into outbox.cursor (subscription, lane, fence, pos, delivered)
         values (sub, at.lane, at.fence, last, at.delivered);
       delete from outbox.cursor c where c.subscription = sub and c.lane = at.lane and c.fence = at.cursor_fence
         and c.pos = at.pos;
     end if;
-    total := total + n;
   end loop;
-  return total;
 end $$;
 
 -- Recorded right before the effect, under the lane's fence. False: the lease is lost. Null: an operator has decided

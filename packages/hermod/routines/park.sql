@@ -4,6 +4,10 @@
 create or replace function outbox.park(sub text, who text, handle text, lanes json) returns setof smallint
 language sql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  -- In order of lane, as by settle: two orders could deadlock.
+  select from outbox.lane l where l.subscription = sub
+     and l.lane in (select b.lane from json_to_recordset(park.lanes) as b(lane smallint))
+   order by l.lane for update;
   update outbox.lane l set parked = jsonb_build_object('handle', park.handle, 'fence', c.fence::text, 'from',
                                                        b."from"::text, 'to', b."to"::text,
            'delivered', b.delivered, 'superseded', b.superseded, 'since', outbox.clock())

@@ -8,8 +8,8 @@ declare
   part text := case parent when 'log' then 'pos' else 'id' end;
 begin
   if parent not in ('event', 'log', 'attempt') or from_value >= to_value then
-    raise exception using errcode = 'HM001', message = format('HMD_OPTION_INVALID: no partition of %s from %s to %s',
-                                                              parent, from_value, to_value);
+    perform outbox.refuse('HM001', format('HMD_OPTION_INVALID: no partition of %s from %s to %s', parent, from_value,
+      to_value));
   end if;
   execute format('create table outbox.%I (like outbox.%I including all)', leaf, parent);
   execute format('alter table outbox.%I add constraint %I check (%I >= %s and %I < %s)', leaf, leaf || '_range', part,

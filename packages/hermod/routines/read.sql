@@ -53,112 +53,122 @@ begin atomic
   select f.pos, f.event_id from outbox.followers(d, up_to, 1) f;
 end;
 
--- What the open rows of an aggregate mean for its next event.
+-- What the open rows of an aggregate mean for its next event. COST 1: else the planner would not write `fields`, which
+-- names it more than once, into a read; usually no lane has such rows, and it is not called.
 create or replace function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) returns text
-language sql stable set search_path = pg_catalog, pg_temp
+language sql stable cost 1 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
-  select case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held' when count(*) > 0 then 'dead' end
+  select case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'blocked' when count(*) > 0 then 'dead' end
     from outbox.delivery d
    where d.subscription = (s).name and d.lane = at_lane and d.hash = outbox.hash(of_type, of_id)
      and d.state in ('retrying', 'dead')
      and d.aggregate_type = of_type and d.aggregate_id = of_id
 $$;
 
--- Reads several lanes under one filter, each with its share of the limits; lanes that were full get what the others
--- leave. It streams from the index into the answer, in order of position, so that a payload is copied once. The
--- planner must inline it into its caller.
+-- How far a lane was scanned, of which a read `got` that many events; null: only as far as the last of them.
+create or replace function outbox.scanned_through(
+  single boolean, of_lane smallint, after bigint, until bigint, ends boolean, kinds smallint[], budget integer,
+  scan_max integer, got bigint) returns table (through bigint)
+language sql stable
+begin atomic
+  select case when got < least(c.matched, budget) then null
+              when ends and not exists (select from outbox.scan(single, of_lane, coalesce(c.last, after), until, 1))
+              then until else c.last end
+    from (select count(*) filter (where kinds is null or g.kind = any (kinds)) as matched, max(g.pos) as last
+            from outbox.scan(single, of_lane, after, until, case when kinds is null then budget else scan_max end) g) c;
+end;
+
+-- These, with `fields`, are parts of one statement. It streams from the index into the answer, in order of position, so
+-- that a payload is copied once. The planner must write them into `outbox.read`. It does so only for a plain SQL
+-- function that is stable: no SET clause (not even the usual `search_path`), not STRICT, not volatile, not PL/pgSQL.
+
+-- What each lane may have of the limits: an equal share; lanes that were full get what the others leave.
+create or replace function outbox.lane_budgets(
+  lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, count_max integer, bytes_max bigint)
+returns table (lane smallint, after bigint, budget integer, bytes bigint)
+language sql stable
+begin atomic
+  select w.lane, w.after, greatest(1,
+           case when w.full = 0 or w.full = w.number then count_max / w.number
+                when w.filled then (
+                  count_max - (w.number - w.full) * greatest(1, count_max / (4 * w.number))) / w.full
+                else count_max / (4 * w.number) end)::integer, greatest(1, bytes_max / w.number)
+    from (select u.*, count(*) over () as number, count(*) filter (where u.filled) over () as full
+            from unnest(lanes, after, filled) as u(lane, after, filled)
+           -- A lane without news costs one index probe; where a filter ends, every lane is read.
+           where ends or exists (select from outbox.log l
+                                 where l.lane = u.lane and l.pos > u.after and l.pos <= until)) w;
+end;
+
+-- The next rows of a lane that its filter lets through, within its budget by count. `before`: bytes of those before.
+create or replace function outbox.lane_rows(
+  of_lane smallint, after bigint, until bigint, kinds smallint[], budget integer, scan_max integer)
+returns table (pos bigint, event_id bigint, kind smallint, bytes integer, before bigint)
+language sql stable
+begin atomic
+  select w.pos, w.event_id, w.kind, w.bytes, sum(w.bytes) over (order by w.pos rows unbounded preceding) - w.bytes
+    from (select c.pos, c.event_id, c.kind, c.bytes
+            from (select l.pos, l.event_id, l.kind, l.bytes from outbox.log l
+                   where l.lane = of_lane and l.pos > after and l.pos <= until order by l.pos
+                   limit case when kinds is null then budget else scan_max end) c
+           where kinds is null or c.kind = any (kinds) order by c.pos limit budget) w;
+end;
+
+-- Reads several lanes under one filter.
 create or replace function outbox.read_lanes(
   s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean,
   kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean)
-returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+returns table (lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
 language sql stable
 begin atomic
   select b.lane, false,
          -- Everything matches and no limit was hit: there is nothing more.
          case when r.got < b.budget and kinds is null and not ends and r.bytes < b.bytes then r.last
               when r.got < b.budget then (
-                select case when r.got < least(c.matched, b.budget) then null
-                            when ends and not exists (
-                              select from outbox.scan(false, b.lane, coalesce(c.last, b.after), until, 1))
-                            then until else c.last end
-                  from (select count(*) filter (where kinds is null or g.kind = any (kinds)) as matched,
-                               max(g.pos) as last
-                          from outbox.scan(false, b.lane, b.after, until,
-                                           case when kinds is null then b.budget else scan_max end) g) c) end,
-         r.heads, r.payloads, r.kind_max
-    from (select w.lane, w.after, greatest(1, bytes_max / w.number) as bytes, greatest(1,
-                 case when w.full = 0 or w.full = w.number then count_max / w.number
-                      when w.filled then (
-                        count_max - (w.number - w.full) * greatest(1, count_max / (4 * w.number))) / w.full
-                      else count_max / (4 * w.number) end)::integer as budget
-            from (select u.*, count(*) over () as number, count(*) filter (where u.filled) over () as full
-                    from unnest(lanes, after, filled) as u(lane, after, filled)
-                   -- A lane without news costs one index probe; where a filter ends, every lane is read.
-                   where ends or exists (select from outbox.log l
-                                         where l.lane = u.lane and l.pos > u.after and l.pos <= until)) w) b
+                select t.through from outbox.scanned_through(false, b.lane, b.after, until, ends, kinds, b.budget,
+                                                             scan_max, r.got) t) end,
+         r.fields, r.payloads, r.kind_max
+    from outbox.lane_budgets(lanes, after, filled, until, ends, count_max, bytes_max) b
    cross join lateral (
-     -- The common case is written out: calling head() for each event would cost more than everything else.
-     select count(*) as got, max(z.pos) as last, max(z.before + z.bytes) as bytes, max(z.kind) as kind_max, string_agg(
-              case when z.version = 1 and z.kind <> 0 and z.key is null and z.headers is null and m.mark is null
-                   then concat_ws(E'\x1f', z.pos, z.event_id, z.kind, (date_part('epoch', z.created_at) * 1000)::bigint,
-                                  z.aggregate_id)
-                   else outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
-                     case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key,
-                     case when m.mark is distinct from 'held' then z.headers end) end, E'\x1e') as heads,
-            string_agg(
-              case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end,
-              E'\x1e') as payloads
-       from (select g.pos, g.event_id, g.kind, g.bytes, g.before, e.version, e.created_at, e.type, e.aggregate_type,
-                    e.aggregate_id, e.key, e.headers, e.payload
-               from (select w.pos, w.event_id, w.kind, w.bytes,
-                            sum(w.bytes) over (order by w.pos rows unbounded preceding) - w.bytes as before
-                       from (select c.pos, c.event_id, c.kind, c.bytes
-                               from (select l.pos, l.event_id, l.kind, l.bytes from outbox.log l
-                                      where l.lane = b.lane and l.pos > b.after and l.pos <= until order by l.pos
-                                      limit case when kinds is null then b.budget else scan_max end) c
-                              where kinds is null or c.kind = any (kinds) order by c.pos limit b.budget) w) g
-               left join outbox.event e on e.id = g.event_id
-              where g.before < b.bytes) z
+     select count(*) as got, max(g.pos) as last, max(g.before + g.bytes) as bytes, max(g.kind) as kind_max,
+            string_agg(outbox.fields(g.pos, g.event_id, g.kind, e.created_at, e.aggregate_id, e.version, m.mark, e.type,
+                                     e.aggregate_type, e.key, e.headers), E'\x1e') as fields,
+            string_agg(outbox.payload_text(m.mark, e.payload), E'\x1e') as payloads
+       from outbox.lane_rows(b.lane, b.after, until, kinds, b.budget, scan_max) g
+       left join outbox.event e on e.id = g.event_id
       cross join lateral (
-        select case when marked then outbox.mark(s, b.lane, z.aggregate_type, z.aggregate_id) end as mark) m) r;
+        select case when marked then outbox.mark(s, b.lane, e.aggregate_type, e.aggregate_id) end as mark) m
+      where g.before < b.bytes) r;
 end;
 
 -- The same for a subscription with a single lane, which reads all lanes of the log by position.
 create or replace function outbox.read_single(
   s outbox.subscription, after bigint, until bigint, ends boolean, kinds smallint[], budget integer, bytes_max bigint,
   scan_max integer, marked boolean)
-returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+returns table (lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
-  rows_max integer := case when kinds is null then budget else scan_max end;
-  got      integer;
+  got integer;
 begin
   lane := 0;
   due := false;
-  select count(*), max(r.kind), string_agg(r.head, E'\x1e'), string_agg(r.payload, E'\x1e')
-    into got, kind_max, heads, payloads
-    from (select z.kind, outbox.head(z.pos, z.event_id, z.kind, z.created_at, z.aggregate_id, z.version, m.mark,
-                   case when z.kind = 0 then z.type || ' ' || z.aggregate_type end, z.key, case
-                     when m.mark is distinct from 'held' then z.headers end) as head,
-                 case when m.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end as payload
-            from (select g.pos, g.event_id, g.kind, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id,
-                         e.key, e.headers, e.payload
-                    from (select w.*, sum(w.bytes) over (order by w.pos rows unbounded preceding) - w.bytes as before
-                            from (select c.* from outbox.scan(true, 0::smallint, after, until, rows_max) c
-                                   where kinds is null or c.kind = any (kinds) order by c.pos limit budget) w) g
-                    left join outbox.event e on e.id = g.event_id
-                   where g.before < bytes_max) z
-           cross join lateral (
-             select case when marked then outbox.mark(s, 0::smallint, z.aggregate_type, z.aggregate_id) end as mark) m
-           order by z.pos) r;
+  select count(*), max(g.kind), string_agg(outbox.fields(g.pos, g.event_id, g.kind, e.created_at, e.aggregate_id,
+           e.version, m.mark, e.type, e.aggregate_type, e.key, e.headers), E'\x1e'),
+         string_agg(outbox.payload_text(m.mark, e.payload), E'\x1e')
+    into got, kind_max, fields, payloads
+    from (select w.*, sum(w.bytes) over (order by w.pos rows unbounded preceding) - w.bytes as before
+            from (select c.* from outbox.scan(true, 0::smallint, after, until,
+                                              case when kinds is null then budget else scan_max end) c
+                   where kinds is null or c.kind = any (kinds) order by c.pos limit budget) w) g
+    left join outbox.event e on e.id = g.event_id
+   cross join lateral (
+     select case when marked then outbox.mark(s, 0::smallint, e.aggregate_type, e.aggregate_id) end as mark) m
+   where g.before < bytes_max;
   if got < budget then
-    select case when got < least(c.matched, budget) then null
-                when ends and not exists (select from outbox.scan(true, 0::smallint, coalesce(c.last, after), until, 1))
-                then until else c.last end into through
-      from (select count(*) filter (where kinds is null or g.kind = any (kinds)) as matched, max(g.pos) as last
-              from outbox.scan(true, 0::smallint, after, until, rows_max) g) c;
+    select t.through into through
+      from outbox.scanned_through(true, 0::smallint, after, until, ends, kinds, budget, scan_max, got) t;
   end if;
   return next;
 end $$;
@@ -166,11 +176,11 @@ end $$;
 -- Deliveries that are due again, and the pending ones of a ledger.
 create or replace function outbox.read_due(
   s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamptz)
-returns table (lane smallint, head text, payload text)
+returns table (lane smallint, fields text, payload text)
 language sql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
-  with head as materialized (
+  with first as materialized (
     select d.* from outbox.delivery d
      where d.subscription = (s).name and d.lane = any (lanes) and d.next_attempt_at <= now
        and not ((s).ordered and not (s).coalesced and exists (
@@ -184,10 +194,10 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
     -- Events blocked by a row are sent with it, in order: else an aggregate that failed once could catch up only event
     -- by event.
     select * from (
-      select h.lane, h.pos, h.event_id, h.attempts, h.aggregate_type, h.aggregate_id, h.correction, h.event from head h
+      select h.lane, h.pos, h.event_id, h.attempts, h.aggregate_type, h.aggregate_id, h.correction, h.event from first h
       union all
       select h.lane, f.pos, f.event_id, 0, h.aggregate_type, h.aggregate_id, null, null
-        from head h
+        from first h
        cross join lateral outbox.cursor_of((s).name, h.lane) c
        cross join lateral outbox.followers(h, least(c.pos, (
          select min(o.pos) - 1 from outbox.delivery o
@@ -202,16 +212,17 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
            coalesce(sum(e.bytes) over (order by d.pos rows unbounded preceding), 0) - coalesce(e.bytes, 0) as before
       from due d left join outbox.event e on e.id = d.event_id
   )
-  select z.lane, outbox.head(z.pos, z.event_id, 0::smallint,
-                             coalesce(z.e_created_at, (z.event ->> 'created_at')::timestamptz), z.aggregate_id,
-           coalesce(z.e_version, (z.event ->> 'version')::smallint), 'due ' || z.attempts,
-           coalesce(z.e_type, z.event ->> 'type') || ' ' || z.aggregate_type, coalesce(z.e_key, z.event ->> 'key'),
+  select z.lane,
+         outbox.fields(z.pos, z.event_id, 0::smallint,
+           coalesce(z.e_created_at, (z.event ->> 'created_at')::timestamptz), z.aggregate_id, coalesce(z.e_version,
+             (z.event ->> 'version')::smallint), 'due ' || z.attempts, coalesce(z.e_type, z.event ->> 'type'),
+           z.aggregate_type, coalesce(z.e_key, z.event ->> 'key'),
            coalesce(z.correction -> 'headers', z.e_headers, z.event -> 'headers')),
-         coalesce(coalesce(z.correction -> 'payload', z.e_payload, z.event -> 'payload')::text, '')
+         outbox.payload_text(null, coalesce(z.correction -> 'payload', z.e_payload, z.event -> 'payload'))
     from sized z where z.before < bytes_max order by z.pos
 $$;
 
--- The next events of the lanes: one row per lane that has some, and one more for its retries that are due. Heads and
+-- The next events of the lanes: one row per lane that has some, and one more for its retries that are due. Fields and
 -- payloads are lists separated by U+001E: thousands of rows with a dozen columns cost both sides more than the events
 -- themselves. `through` says how far the lane was scanned (null: only as far as its last event). The first row has no
 -- lane; it says that the subscription may be read, and up to which head. No row at all: it is paused, held or
@@ -219,7 +230,7 @@ $$;
 create or replace function outbox.read(
   sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer,
   probing boolean, filled boolean[] default null)   -- lanes whose last read hit a limit
-returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+returns table (lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
@@ -246,10 +257,10 @@ begin
                                      where d.subscription = sub and d.lane = any (lanes)
                                        and d.next_attempt_at <= now) then
     due := true;
-    for lane, got, heads, payloads in
-      select d.lane, count(*), string_agg(d.head, E'\x1e' order by d.n), string_agg(d.payload, E'\x1e' order by d.n)
-        from outbox.read_due(s, lanes, count_max, bytes_max, now) with ordinality as d(lane, head, payload, n)
-          group by d.lane
+    for lane, got, fields, payloads in
+      select d.lane, count(*), string_agg(d.fields, E'\x1e' order by d.n), string_agg(d.payload, E'\x1e' order by d.n)
+        from outbox.read_due(s, lanes, count_max, bytes_max, now) with ordinality as d(lane, fields, payload, n)
+       group by d.lane
     loop
       used := used + got;
       return next;

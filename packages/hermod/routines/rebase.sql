@@ -29,21 +29,17 @@ begin
                  join outbox.lane a on a.subscription = s.name and (s.lanes = 1 or a.lane = i)
                 cross join lateral outbox.cursor_of(s.name, a.lane) c group by i) n on n.i = l.lane;
   if x.moved > 0 then
-    raise exception using errcode = 'HM017', message = format(
-      'HMD_REBASE_LANES: %s rows of the log lie in other lanes than %s lanes would give them', x.moved, t.lanes);
+    perform outbox.refuse('HM017', format(
+      'HMD_REBASE_LANES: %s rows of the log lie in other lanes than %s lanes would give them', x.moved, t.lanes));
   elsif x.renamed > 0 then
-    raise exception
-      using errcode = 'HM015',
-        message = format('HMD_RESTORED: %s rows of the log carry codes that outbox.kind gives to other types',
-                         x.renamed),
-      hint = 'Restore outbox.kind together with outbox.log, then run hermod rebase again.';
+    perform outbox.refuse('HM015',
+      format('HMD_RESTORED: %s rows of the log carry codes that outbox.kind gives to other types', x.renamed),
+      'Restore outbox.kind together with outbox.log, then run hermod rebase again.');
   elsif x.orphans > 0 and not accept_missing then
-    raise exception
-      using errcode = 'HM015',
-        message = format(
-          'HMD_RESTORED: %s events that are still to be delivered are in the log but not in outbox.event', x.orphans),
-      hint = 'Restore outbox.event too, then run hermod rebase again; or accept the loss (--accept-missing): '
-        || 'they become dead letters.';
+    perform outbox.refuse('HM015', format(
+      'HMD_RESTORED: %s events that are still to be delivered are in the log but not in outbox.event', x.orphans),
+      'Restore outbox.event too, then run hermod rebase again; or accept the loss (--accept-missing): '
+        || 'they become dead letters.');
   end if;
   orphans := x.orphans;
 end $$;
@@ -72,7 +68,7 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   perform pg_advisory_xact_lock(4841297201);
 exception when lock_not_available then
-  raise exception using errcode = 'HM016', message = 'HMD_REBASE_BUSY: a step is still running';
+  perform outbox.refuse('HM016', 'HMD_REBASE_BUSY: a step is still running');
 end $$;
 
 -- Blocks inserts and readers from here on: the fence below is a constraint. Waits for open writers for a while.

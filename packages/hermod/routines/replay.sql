@@ -1,7 +1,8 @@
 -- replay: a second, lower cursor on the same lanes. The owner of a lane sends again what lies between it and the live
 -- cursor, between live batches. The replay of a lane ends when the two meet. Without a replay nothing here is read.
 
--- The replay that may send now: neither queued nor paused. Null: none.
+-- The replay that may send now: neither queued nor paused. Null: none. The CASE and the conditions before it are those
+-- of the index `journey_one`, word for word: else the planner cannot use it.
 create or replace function outbox.replay_of(sub text) returns bigint
 language sql stable set search_path = pg_catalog, pg_temp
 set enable_seqscan = off as $$
@@ -111,8 +112,8 @@ begin
                          and (f.aggregates is null or x.aggregate_type = any (f.aggregates)))));
 end $$;
 
--- What the rows of an aggregate mean for an event that is sent again. 'due n': the replay takes its row over; 'held':
--- it is blocked by a row that will reach it later.
+-- What the rows of an aggregate mean for an event that is sent again. 'due n': the replay takes its row over, or that
+-- of an older event; 'blocked': by a row that will reach it later.
 create or replace function outbox.replay_mark(
   s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text) returns text
 language sql stable set search_path = pg_catalog, pg_temp
@@ -122,7 +123,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
               when (s).coalesced and bool_or(d.pos < of_pos) then 'due 0'
               when (s).ordered
                 and bool_or(d.pos < of_pos and (d.state = 'retrying' or d.state = 'dead' and (s).dead_holds))
-              then 'held' end
+              then 'blocked' end
     from outbox.delivery d
    where d.subscription = (s).name and d.lane = of_lane and d.hash = outbox.hash(of_type, of_id)
      and d.state in ('retrying', 'dead', 'unknown')
@@ -204,7 +205,7 @@ end $$;
 create or replace function outbox.replay_read(
   sub text, rev integer, who text, of_lane smallint, of_fence bigint, positions bigint[], ids bigint[],
   hashes integer[], sieved bigint, bytes_max bigint)
-returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+returns table (lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
 language plpgsql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
@@ -231,13 +232,10 @@ begin
                   and d.state in ('retrying', 'dead', 'unknown'));
   lane := of_lane;
   due := false;
-  select max(z.pos), string_agg(outbox.head(z.pos, z.event_id, 0::smallint, z.created_at, z.aggregate_id, z.version,
-                                            z.mark,
-           z.type || ' ' || z.aggregate_type, z.key, case when z.mark is distinct from 'held' then z.headers end),
-             E'\x1e' order by z.pos),
-         string_agg(case when z.mark is distinct from 'held' then coalesce(z.payload::text, '') else '' end, E'\x1e'
-                    order by z.pos), 0
-    into through, heads, payloads, kind_max
+  select max(z.pos), string_agg(outbox.fields(z.pos, z.event_id, 0::smallint, z.created_at, z.aggregate_id, z.version,
+           z.mark, z.type, z.aggregate_type, z.key, z.headers), E'\x1e' order by z.pos),
+         string_agg(outbox.payload_text(z.mark, z.payload), E'\x1e' order by z.pos), 0
+    into through, fields, payloads, kind_max
     from (select w.pos, e.id as event_id, e.version, e.created_at, e.type, e.aggregate_type, e.aggregate_id, e.key,
                  coalesce(d.correction -> 'headers', e.headers) as headers,
                    coalesce(d.correction -> 'payload', e.payload) as payload,
@@ -261,14 +259,10 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_has
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
   s      outbox.subscription;
-  x      record;
-  r      record;
+  x      outbox.settlement;
   live   bigint;
-  now    timestamptz := outbox.clock();
 begin
-  select * into x from json_to_record(batch -> 'lane') as b(lane smallint, fence bigint, "from" bigint, "to" bigint,
-                                                            sent integer,
-    delivered integer, superseded integer, failed integer, rows json, held json, done json);
+  x := json_populate_record(null::outbox.settlement, batch -> 'settlement');
   -- Lock first, then look, in separate statements.
   perform from outbox.lane l where l.subscription = sub and l.lane = x.lane and l.owner = who and l.fence = x.fence
     for update;
@@ -287,26 +281,15 @@ begin
   if not found then
     return null;
   end if;
-  for r in select * from json_to_recordset(x.done) as d(pos bigint, aggregate_type text, aggregate_id text) loop
-    perform outbox.settle_done(s, x.lane, r.pos, r.aggregate_type, r.aggregate_id, live);
-  end loop;
-  for r in select * from json_to_recordset(x.rows) as d(pos bigint, event_id bigint, aggregate_type text,
-                                                        aggregate_id text,
-             state text, attempts integer, attempts_max integer, after_ms integer, code text, error text,
-               fingerprint text, receipt json) loop
-    perform outbox.settle_row(s, x.lane, r, live, now);
-    if s.coalesced then
-      -- The row stands for the aggregate from now on.
-      delete from outbox.delivery d where d.subscription = sub and d.lane = x.lane
-        and d.hash = outbox.hash(r.aggregate_type, r.aggregate_id)
-         and d.aggregate_type = r.aggregate_type and d.aggregate_id = r.aggregate_id and d.pos < r.pos
-           and d.state = 'retrying';
-    end if;
-  end loop;
-  for r in select * from json_to_recordset(x.held) as d(pos bigint, event_id bigint, aggregate_type text,
-                                                        aggregate_id text, attempts_max integer) loop
-    perform outbox.settle_held(s, x.lane, r);
-  end loop;
+  perform outbox.settle_rows(s, x.lane, live, outbox.clock(), x.done, x.rows, x.blocked);
+  if s.coalesced then
+    -- The newest row stands for its aggregate from now on.
+    delete from outbox.delivery d
+     using json_to_recordset(x.rows) as r(pos bigint, aggregate_type text, aggregate_id text)
+     where d.subscription = sub and d.lane = x.lane and d.hash = outbox.hash(r.aggregate_type, r.aggregate_id)
+       and d.aggregate_type = r.aggregate_type and d.aggregate_id = r.aggregate_id and d.pos < r.pos
+       and d.state = 'retrying';
+  end if;
   if x.sent > 0 then
     perform outbox.record_attempt(sub, x.lane, x."from", x."to", nextval('outbox.attempt_id'), batch -> 'call',
                                   x.delivered, x.superseded, x.failed, x.rows, false);
@@ -322,20 +305,13 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   result boolean;
 begin
-  result := outbox.settle_replay(sub, rev, who, of_journey, json_build_object('lane',
-        json_build_object('lane', of_lane, 'fence', of_fence,
-    'from', from_pos, 'to', to_pos, 'sent', 0, 'delivered', cardinality(positions), 'superseded', 0, 'failed', 0)));
+  result := outbox.settle_replay(sub, rev, who, of_journey, json_build_object('settlement', json_build_object(
+    'lane', of_lane, 'fence', of_fence, 'from', from_pos, 'to', to_pos, 'sent', 0, 'delivered', cardinality(positions),
+    'superseded', 0, 'failed', 0)));
   if result is null then
     return null;
   end if;
-  insert into outbox.delivery as d (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
-                                    attempts_max, next_attempt_at, updated_at)
-  select sub, of_lane, w.pos, w.id, e.aggregate_type, e.aggregate_id, w.hash, 'pending', enlist_again.attempts_max,
-         outbox.clock(), outbox.clock()
-    from unnest(positions, ids, hashes) as w(pos, id, hash) join outbox.event e on e.id = w.id
-  on conflict (subscription, lane, pos) do update set state = 'pending', attempts = 0,
-    next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at
-   where d.state in ('delivered', 'dead', 'unknown');
+  perform outbox.enlist_rows(sub, of_lane, positions, ids, hashes, attempts_max, true);
   return result;
 end $$;
 

@@ -79,7 +79,7 @@ begin
 end $$;
 
 -- An event was not sent because it was blocked. If the row that blocked it is gone by now, it gets its own.
-create or replace function outbox.settle_held(s outbox.subscription, of_lane smallint, r record) returns void
+create or replace function outbox.settle_blocked(s outbox.subscription, of_lane smallint, r record) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   open outbox.delivery;
@@ -157,6 +157,28 @@ begin
   end if;
 end $$;
 
+-- What a batch means for the rows of a lane. `up_to`: the lane's cursor.
+create or replace function outbox.settle_rows(
+  s outbox.subscription, of_lane smallint, up_to bigint, now timestamptz, done json, rows json, blocked json)
+returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  r record;
+begin
+  -- In order: settling one event makes the row of the next one, which may be in the list too.
+  for r in select * from json_to_recordset(done) as d(pos bigint, aggregate_type text, aggregate_id text) loop
+    perform outbox.settle_done(s, of_lane, r.pos, r.aggregate_type, r.aggregate_id, up_to);
+  end loop;
+  for r in select * from json_to_recordset(rows) as d(
+             pos bigint, event_id bigint, aggregate_type text, aggregate_id text, state text, attempts integer,
+             attempts_max integer, after_ms integer, code text, error text, fingerprint text, receipt json) loop
+    perform outbox.settle_row(s, of_lane, r, up_to, now);
+  end loop;
+  for r in select * from json_to_recordset(blocked) as d(
+             pos bigint, event_id bigint, aggregate_type text, aggregate_id text, attempts_max integer) loop
+    perform outbox.settle_blocked(s, of_lane, r);
+  end loop;
+end $$;
+
 -- One row for the call, one for each event that did not succeed.
 create or replace function outbox.record_attempt(
   sub text, of_lane smallint, from_pos bigint, to_pos bigint, number bigint, call json,
@@ -188,7 +210,7 @@ declare
 begin
   for x in
     select b.*, d.fence as shadow_fence, d.pos as shadow_pos
-      from json_to_recordset(batch -> 'lanes') as b(
+      from json_to_recordset(batch -> 'settlements') as b(
              lane smallint, fence bigint, "from" bigint, "to" bigint, sent integer,
              delivered integer, superseded integer, failed integer, rows json)
       join outbox.lane l on l.subscription = sub and l.lane = b.lane and l.owner = who and l.fence = b.fence
@@ -216,11 +238,12 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   select (s).kind is not null and (s).revision = rev + 1 and (s).mode = 'live' and not exists (
     select from unnest(given) b
      where b."to" > (select max(f.from_pos) from outbox.filter f where f.subscription = (s).name)
-        or not (s).ledger and (b.failed > 0 or coalesce(b.rows, b.held, b.done) is not null))
+        or not (s).ledger and (b.failed > 0 or coalesce(b.rows, b.blocked, b.done) is not null))
 $$;
 
 -- Returns the lanes that were settled. A lane missing from the answer is no longer leased by this worker, or its cursor
--- is not where the batch began: its result is dropped and its owner delivers again.
+-- is not where the batch began: its result is dropped and its owner delivers again. To be called as a statement of its
+-- own: between BEGIN and COMMIT a client that stands still would keep the locks of its lanes.
 create or replace function outbox.settle(sub text, rev integer, who text, batch json) returns setof smallint
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -228,12 +251,11 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
 declare
   s       outbox.subscription;
   x       record;
-  r       record;
   now     timestamptz := outbox.clock();
   call    json := batch -> 'call';
   number  bigint := nextval('outbox.attempt_id');
   given   outbox.settlement[] := array(
-    select b from json_populate_recordset(null::outbox.settlement, batch -> 'lanes') b);
+    select b from json_populate_recordset(null::outbox.settlement, batch -> 'settlements') b);
   settled smallint[];
   special json[];
 begin
@@ -275,29 +297,18 @@ begin
       from mine m where m.sent > 0 and m.failed = 0
   )
   select array_agg(m.lane), array_agg(to_json(m)) filter (
-           where coalesce(m.rows, m.held, m.done) is not null or m.failed > 0 or (not m.moves and m.delivered > 0))
+           where coalesce(m.rows, m.blocked, m.done) is not null or m.failed > 0 or (not m.moves and m.delivered > 0))
     into settled, special from mine m;
   for x in
     select m.* from unnest(special) as u(lane) cross join lateral json_to_record(u.lane) as m(
       lane smallint, cursor_fence bigint, cursor_pos bigint, "from" bigint, "to" bigint, moves boolean,
-      sent integer, delivered integer, superseded integer, failed integer, rows json, held json, done json)
+      sent integer, delivered integer, superseded integer, failed integer, rows json, blocked json, done json)
   loop
     if not x.moves and x.delivered > 0 then
       update outbox.cursor c set delivered = c.delivered + x.delivered
        where c.subscription = sub and c.lane = x.lane and c.fence = x.cursor_fence and c.pos = x.cursor_pos;
     end if;
-    for r in select * from json_to_recordset(x.done) as d(pos bigint, aggregate_type text, aggregate_id text) loop
-      perform outbox.settle_done(s, x.lane, r.pos, r.aggregate_type, r.aggregate_id, x."to");
-    end loop;
-    for r in select * from json_to_recordset(x.rows) as d(
-               pos bigint, event_id bigint, aggregate_type text, aggregate_id text, state text, attempts integer,
-               attempts_max integer, after_ms integer, code text, error text, fingerprint text, receipt json) loop
-      perform outbox.settle_row(s, x.lane, r, x."to", now);
-    end loop;
-    for r in select * from json_to_recordset(x.held) as d(
-               pos bigint, event_id bigint, aggregate_type text, aggregate_id text, attempts_max integer) loop
-      perform outbox.settle_held(s, x.lane, r);
-    end loop;
+    perform outbox.settle_rows(s, x.lane, x."to", now, x.done, x.rows, x.blocked);
     if x.sent > 0 and x.failed > 0 then
       perform outbox.record_attempt(sub, x.lane, x."from", x."to", number, call, x.delivered, x.superseded, x.failed,
                                     x.rows, false);

@@ -27,35 +27,29 @@ begin
     insert into outbox.filter (subscription, from_pos, types, aggregates)
       values (sub, least(coalesce(subscribe.start_pos, head), 0), subscribe.types, subscribe.aggregates);
   elsif known.kind is not null and not def ? 'kind' then
-    raise exception
-      using errcode = 'HM020',
-        message = format('HMD_SUBSCRIPTION_CONFLICT: %s was made at run time, with a sink of kind %s', sub, known.kind),
-        hint = 'Subscribe under another name, or remove the one that is there.';
+    perform outbox.refuse('HM020', format('HMD_SUBSCRIPTION_CONFLICT: %s was made at run time, with a sink of kind %s',
+      sub, known.kind), 'Subscribe under another name, or remove the one that is there.');
   elsif known.revision > rev then
     return;   -- This worker is outdated: it neither claims nor settles, and its heartbeat says so.
   elsif known.revision = rev and known.definition <> def then
-    raise exception
-      using errcode = 'HM020',
-        message = format(
-          'HMD_SUBSCRIPTION_CONFLICT: %s revision %s is installed with another definition; raise its revision', sub,
-            rev);
+    perform outbox.refuse('HM020', format(
+      'HMD_SUBSCRIPTION_CONFLICT: %s revision %s is installed with another definition; raise its revision', sub, rev));
   elsif known.lanes <> lane_count or known.ledger <> subscribe.ledger then
-    raise exception
-      using errcode = 'HM020',
-        message = format('HMD_SUBSCRIPTION_CONFLICT: lanes and ledger mode of %s are fixed; use another name', sub);
+    perform outbox.refuse('HM020',
+      format('HMD_SUBSCRIPTION_CONFLICT: lanes and ledger mode of %s are fixed; use another name', sub));
   elsif known.revision < rev then
     update outbox.subscription s set revision = rev, definition = def, ordered = subscribe.ordered,
            coalesced = subscribe.coalesced, dead_holds = subscribe.dead_holds where s.name = sub;
     insert into outbox.filter (subscription, from_pos, types, aggregates)
       values (sub, head, subscribe.types, subscribe.aggregates)
     on conflict on constraint filter_pkey do update set types = excluded.types, aggregates = excluded.aggregates;
-    perform outbox.release_held(known, (select s from outbox.subscription s where s.name = sub));
+    perform outbox.release_blocked(known, (select s from outbox.subscription s where s.name = sub));
   end if;
 end $$;
 
 -- A new policy no longer blocks later events of an aggregate: those below a cursor get rows, else they would never be
 -- sent.
-create or replace function outbox.release_held(before outbox.subscription, after outbox.subscription) returns void
+create or replace function outbox.release_blocked(before outbox.subscription, after outbox.subscription) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   d     outbox.delivery;

@@ -56,9 +56,8 @@ create or replace function outbox.last_value(parent text) returns bigint
 language sql volatile
 begin atomic
   select case parent
-    when 'event' then (select case when s.is_called then s.last_value else s.last_value - 1 end from outbox.event_id s)
-    when 'attempt' then (select case when s.is_called then s.last_value else s.last_value - 1 end
-                         from outbox.attempt_id s)
+    when 'event' then outbox.last_id()
+    when 'attempt' then coalesce(pg_sequence_last_value('outbox.attempt_id'), 0)
     else coalesce((select st.pos from outbox.step st order by st.id desc limit 1), 0) end;
 end;
 

@@ -53,9 +53,7 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
     from (select n.name, coalesce(n.heard, head) as heard from unnest(subs, heard) as n(name, heard)) u
     join outbox.subscription s on s.name = u.name
     join outbox.lane l on l.subscription = s.name
-   cross join lateral (
-     select coalesce((select d.pos from outbox.shadow_of(s.name, l.lane) d where s.mode = 'dry-run'),
-                     (select c.pos from outbox.cursor_of(s.name, l.lane) c)) as pos) c
+   cross join lateral outbox.stands_at(s.name, s.mode, l.lane) c
    cross join lateral (
      select c.pos < u.heard and (s.lanes = 1 or exists (
        select from outbox.log g where g.lane = l.lane and g.pos > c.pos and g.pos <= u.heard)) as behind) b
@@ -86,7 +84,7 @@ end $$;
 -- Moves the cursors of free lanes past events that their subscription does not listen to: whoever hears nothing is not
 -- woken for them, but retention and lag look at cursors. The newest `rows_max` positions are read once for all of them;
 -- a lane further behind has a backlog, and its loops pass it.
-create or replace function outbox.pass_idle(every_ms integer, rows_max integer) returns integer
+create or replace function outbox.pass_idle(every_ms integer, rows_max integer) returns void
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off
 set max_parallel_workers_per_gather = 0 as $$
@@ -96,10 +94,9 @@ declare
   floor  bigint;
   names  text[];
   lanes  smallint[];
-  moved  integer;
 begin
   if head is null or not outbox.upkeep_turn('pass', every_ms) then
-    return 0;
+    return;
   end if;
   -- Lock first, then look, in separate statements. Whoever is busy with a lane moves its cursor himself.
   select array_agg(f.subscription), array_agg(f.lane) into names, lanes
@@ -155,11 +152,8 @@ begin
          and (a.single or h.lane = a.lane) and h.last > a.pos)
   ), put as (
     insert into outbox.cursor (subscription, lane, fence, pos, delivered)
-    select p.name, p.lane, p.fence, head, p.delivered from passing p returning 1
-  ), gone as (
-    delete from outbox.cursor c using passing p
-     where c.subscription = p.name and c.lane = p.lane and c.fence = p.cursor_fence and c.pos = p.pos
+    select p.name, p.lane, p.fence, head, p.delivered from passing p
   )
-  select count(*) into moved from put;
-  return moved;
+  delete from outbox.cursor c using passing p
+   where c.subscription = p.name and c.lane = p.lane and c.fence = p.cursor_fence and c.pos = p.pos;
 end $$;

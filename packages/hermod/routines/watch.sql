@@ -8,7 +8,7 @@
 create or replace function outbox.refuse_watch(says text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  raise exception using errcode = 'HM040', message = 'HMD_WATCH_INVALID: ' || says;
+  perform outbox.refuse('HM040', 'HMD_WATCH_INVALID: ' || says);
 end $$;
 
 -- One key column: its text. Several: a JSON array without spaces, so that different keys have different texts.
@@ -27,9 +27,8 @@ begin
   return nullif(coalesce(outbox.headers_text(nullif(current_setting('hermod.headers', true), ''))::jsonb, '{}')
     || case when actor is null then '{}' else jsonb_build_object('actor', actor) end, '{}');
 exception when sqlstate 'HM002' then
-  raise exception
-    using errcode = 'HM002',
-      message = 'HMD_EVENT_INVALID: the setting hermod.headers must be a JSON object of names and strings';
+  perform outbox.refuse('HM002',
+    'HMD_EVENT_INVALID: the setting hermod.headers must be a JSON object of names and strings');
 end $$;
 
 -- Writes one event about a row. If it is too large for a payload: a reference, which says so in a header.
@@ -41,9 +40,8 @@ declare
   headers jsonb := outbox.session_headers();
 begin
   if octet_length(id) > 512 then
-    raise exception
-      using errcode = 'HM002', message = format('HMD_EVENT_INVALID: the key of this %s has %s bytes, at most 512',
-                                                o ->> 'type', octet_length(id));
+    perform outbox.refuse('HM002', format('HMD_EVENT_INVALID: the key of this %s has %s bytes, at most 512',
+      o ->> 'type', octet_length(id)));
   elsif octet_length(text) > 262144 then
     headers := coalesce(headers, '{}') || jsonb_build_object('x-truncated', octet_length(text)::text);
     text := 'null';
@@ -80,9 +78,9 @@ begin
     now := case when tg_op <> 'DELETE' then to_jsonb(new) end;
     was := case when tg_op <> 'INSERT' then to_jsonb(old) end;
   exception when untranslatable_character or invalid_text_representation then
-    raise exception using errcode = 'HM005', message = format(
+    perform outbox.refuse('HM005', format(
       'HMD_PAYLOAD_INVALID: a json column of %I.%I holds an escape (U+0000 or half a surrogate pair) nobody can read',
-      tg_table_schema, tg_table_name);
+      tg_table_schema, tg_table_name));
   end;
   moved := tg_op = 'UPDATE' and outbox.key_text(o -> 'key', was) is distinct from outbox.key_text(o -> 'key', now);
   if tg_op = 'DELETE' or moved then

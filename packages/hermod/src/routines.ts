@@ -1,6 +1,7 @@
 /**
  * The functions of the schema `outbox`: one file per verb in `routines/`, applied whole whenever their
- * text changed. `create or replace` keeps what is granted and what is running; nothing is dropped.
+ * text changed. `create or replace` keeps what is granted and what is running. It refuses another result
+ * and other names of parameters: such a function gets a new name, or `retired.sql` drops its old form.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -9,11 +10,11 @@ import { HermodError } from './errors.ts'
 import { plainText } from './numbered-sql.ts'
 import { version } from './version.ts'
 
-/** A function comes after those that its text names at creation; `grants` is last, so that it finds all of them. */
+/** What is gone comes first; a function after those that its text names at creation; `grants` last: it finds them all. */
 export const routineNames: readonly string[] = [
-  ...['clock', 'hash', 'partition', 'emit', 'identity', 'kind', 'head', 'sequence', 'cursor'],
+  ...['retired', 'clock', 'hash', 'partition', 'emit', 'identity', 'kind', 'fields', 'sequence', 'cursor'],
   ...['again', 'claim', 'lease', 'park', 'read', 'subscribe', 'define', 'ledger', 'settle', 'breaker', 'worker'],
-  ...['auditor', 'rebase', 'status', 'upkeep', 'retention', 'prune', 'trim', 'decide', 'watch', 'journey', 'replay'],
+  ...['auditor', 'rebase', 'status', 'upkeep', 'retention', 'prune', 'trim', 'operator', 'watch', 'journey', 'replay'],
   ...['waiting', 'grants'],
 ]
 

@@ -167,6 +167,35 @@ describe('routines', () => {
     await assertMigrated(db.pool)
   })
 
+  it('of an older version with another result or other names are dropped first, and nothing else is', async () => {
+    const db = await fresh()
+    await migrate(db.pool)
+    const all = () =>
+      db.query(`select p.oid::regprocedure::text as call, pg_get_function_result(p.oid) as result,
+          p.proacl::text as grants from pg_proc p where p.pronamespace = 'outbox'::regnamespace order by 1`)
+    const now = await all()
+    await db.query(`drop function outbox.claim, outbox.read, outbox.number_due;
+      create function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer,
+        call_ms integer default null)
+      returns table (lane smallint, fence bigint, pos bigint, expired boolean, again_ms integer)
+      language sql as 'select null::smallint, null::bigint, null::bigint, null::boolean, null::integer';
+      create function outbox.head(pos bigint) returns text language sql return pos::text;
+      create function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer,
+        bytes_max bigint, scan_max integer, probing boolean, filled boolean[] default null)
+      returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
+      language sql begin atomic; select null::smallint, null::boolean, null::bigint, outbox.head(1), '', null::smallint; end;
+      create function outbox.number_due(after_at timestamptz, after_id bigint, now timestamptz, piece integer,
+        base bigint, lane_count smallint, out picked integer, out numbered integer, out last_at timestamptz,
+        out last_id bigint) language sql as 'select 1, 1, null::timestamptz, null::bigint';
+      create function outbox.held(sub text, who text, lanes smallint[], fences bigint[]) returns table (lane smallint)
+      language sql as 'select null::smallint';
+      create function outbox.somebody_elses() returns integer language sql return 1;
+      update outbox.routine set hash = 'other', version = '0.0.9'`)
+    expect((await migrate(db.pool)).applied).toEqual(['routines'])
+    expect((await all()).filter(({ call }) => call !== 'outbox.somebody_elses()')).toEqual(now)
+    expect(await db.query('select outbox.somebody_elses() as kept')).toEqual([{ kept: 1 }])
+  })
+
   it('of a newer version stay, and are good enough', async () => {
     const db = await fresh()
     await migrate(db.pool)

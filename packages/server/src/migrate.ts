@@ -5,7 +5,7 @@ import type { Pool } from 'pg'
 export const serverSchema: NumberedSql = {
   folder: new URL('../migrations/', import.meta.url),
   schema: 'hermod',
-  lock: 4841297201,
+  lock: 4841297203,
 }
 
 export function migrateServer(pool: Pool): Promise<string[]> {

@@ -7,7 +7,12 @@ import {
 } from '../../../packages/hermod/test/interleavings/cases/failing.ts'
 import { newKind, raiseAgainstSettle } from '../../../packages/hermod/test/interleavings/cases/lanes.ts'
 import { discardInFlight, lateWrite } from '../../../packages/hermod/test/interleavings/cases/late-writes.ts'
-import { leaseExpiry, sisterClaims, wrongClock } from '../../../packages/hermod/test/interleavings/cases/leases.ts'
+import {
+  leaseExpiry,
+  oneOrder,
+  sisterClaims,
+  wrongClock,
+} from '../../../packages/hermod/test/interleavings/cases/leases.ts'
 import { ledger } from '../../../packages/hermod/test/interleavings/cases/ledger.ts'
 import { crashBeforeDelivery } from '../../../packages/hermod/test/interleavings/cases/losing.ts'
 import { outage, probeRace } from '../../../packages/hermod/test/interleavings/cases/outage.ts'
@@ -101,7 +106,9 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'no-second-send',
     says: 'after a take-over by expiry nothing is sent again',
-    patches: [{ file: 'routines/claim.sql', find: 'perform outbox.note_again(sub, late, call_ms);', replace: 'null;' }],
+    patches: [
+      { file: 'routines/claim.sql', find: 'perform outbox.note_again(sub, expired, call_ms);', replace: 'null;' },
+    ],
     caughtBy: lateWrite,
     red: /the last word/,
   },
@@ -110,7 +117,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'a decision on a row frees its lane although a call is out',
     patches: [
       {
-        file: 'routines/decide.sql',
+        file: 'routines/operator.sql',
         find: "set owner = 'interrupted ' || l.owner",
         replace: "set owner = 'interrupted ' || l.owner, lease_until = '-infinity'",
       },
@@ -143,8 +150,8 @@ function addDue(`,
     patches: [
       {
         file: 'routines/read.sql',
-        find: `case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'held'`,
-        replace: `case when false then 'held'`,
+        find: `case when bool_or(d.state = 'retrying' or (s).dead_holds) then 'blocked'`,
+        replace: `case when false then 'blocked'`,
       },
     ],
     caughtBy: holdOneAggregate,
@@ -269,16 +276,30 @@ function addDue(`,
     red: /it never blocked/,
   },
   {
-    name: 'forget-held',
-    says: 'a raised policy forgets whom the old one held',
+    name: 'forget-blocked',
+    says: 'a raised policy forgets whom the old one blocked',
     patches: [
       {
         file: 'routines/subscribe.sql',
-        find: 'perform outbox.release_held(known, (select s from outbox.subscription s where s.name = sub));',
+        find: 'perform outbox.release_blocked(known, (select s from outbox.subscription s where s.name = sub));',
         replace: '',
       },
     ],
     caughtBy: policyRaised,
     red: /the newest of those held/,
+  },
+  {
+    name: 'renew-in-any-order',
+    says: 'a renewal locks its lanes in the order they are stored in',
+    patches: [
+      {
+        file: 'routines/lease.sql',
+        find: `  select from outbox.lane l where l.subscription = sub and l.lane = any (lanes) order by l.lane for update;
+  update outbox.lane l set lease_until = outbox.clock()`,
+        replace: '  update outbox.lane l set lease_until = outbox.clock()',
+      },
+    ],
+    caughtBy: oneOrder,
+    red: /one of two that wait for each other/,
   },
 ]

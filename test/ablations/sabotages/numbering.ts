@@ -16,7 +16,7 @@ const step = (find: string, replace: string): Patch => ({
 const guard = (find: string): Patch => ({ file: 'routines/identity.sql', find, replace: 'if false then' })
 
 const tryLock = 'if not pg_try_advisory_xact_lock(4841297201) then'
-const takeSnapshot = 'cur := pg_current_snapshot();'
+const takeSnapshot = 'upper := pg_current_snapshot();'
 const lateBranch = 'select b.* from outbox.event b where b.xid = any (late)'
 const firstNumbering = `row_number() over (order by h.id), h.id, h.hash, h.bytes, outbox.lane_of(h.hash, lane_count), coalesce(k.code, outbox.kind_code(h.type, h.aggregate_type))
     from (select e.id, e.type, e.aggregate_type, e.bytes, outbox.hash(e.aggregate_type, e.aggregate_id) as hash
@@ -45,19 +45,14 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'near-without-late',
     says: 'a window read by id begins as if nobody listed in its lower snapshot had committed',
-    patches: [
-      step(
-        'least(pg_snapshot_xmax(lower),\n             (select x from pg_snapshot_xip(lower) x where pg_visible_in_snapshot(x, cur) order by x limit 1))',
-        'pg_snapshot_xmax(lower)',
-      ),
-    ],
+    patches: [step('least(pg_snapshot_xmax(lower), late[1])', 'pg_snapshot_xmax(lower)')],
     caughtBy: numbering.lateCommit,
     red: /events of the late commit/,
   },
   {
     name: 'near-without-running',
     says: 'a window read by id begins as if nobody had been in progress without being listed',
-    patches: [step('s.xid <= least(pg_snapshot_xmax(lower),', 's.xid <= least(last.xid,')],
+    patches: [step('least(pg_snapshot_xmax(lower), late[1])', 'least(last.xid, late[1])')],
     caughtBy: numbering.xidAtXmax,
     red: /events of ids at or above xmax/,
   },
@@ -131,7 +126,7 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       step(
         `${tryLock}\n    return;\n  end if;`,
-        'select pg_current_snapshot() into cur from pg_advisory_xact_lock(4841297201);',
+        'select pg_current_snapshot() into upper from pg_advisory_xact_lock(4841297201);',
       ),
       step(takeSnapshot, ''),
     ],
@@ -145,7 +140,7 @@ export const sabotages: readonly Sabotage[] = [
       step(
         takeSnapshot,
         `select format('%s:%s:%s', pg_snapshot_xmin(s), pg_current_xact_id(),
-           (select string_agg(x::text, ',' order by x) from pg_snapshot_xip(s) x))::pg_snapshot into cur from pg_current_snapshot() s;`,
+           (select string_agg(x::text, ',' order by x) from pg_snapshot_xip(s) x))::pg_snapshot into upper from pg_current_snapshot() s;`,
       ),
     ],
     caughtBy: numbering.xidAtXmax,
@@ -233,5 +228,12 @@ export const sabotages: readonly Sabotage[] = [
     ],
     caughtBy: fresh.stalePayloadLoaded,
     red: /loaded at delivery/,
+  },
+  {
+    name: 'install-stops-numbering',
+    says: 'an install of the search engine takes the lock of the numbering',
+    patches: [{ file: 'src/sinks/search/postgres/schema.ts', find: 'LOCK = 4841297202', replace: 'LOCK = 4841297201' }],
+    caughtBy: stepping.besideInstall,
+    red: /a step beside an install/,
   },
 ]

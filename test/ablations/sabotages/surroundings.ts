@@ -40,7 +40,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'no-memory-of-the-head',
     says: 'a step goes on where the log ends, whatever was seen before',
-    patches: [{ file: 'routines/sequence.sql', find: 'if pos < known_head then', replace: 'if false then' }],
+    patches: [{ file: 'routines/sequence.sql', find: 'if head < known_head then', replace: 'if false then' }],
     caughtBy: headWentBack,
     red: /a position that was used before/,
   },
@@ -78,7 +78,7 @@ export const sabotages: readonly Sabotage[] = [
     says: 'the time of an event is sent as the session writes fractions',
     patches: [
       {
-        file: 'routines/head.sql',
+        file: 'routines/fields.sql',
         find: "coalesce(((date_part('epoch', created_at) * 1000)::bigint)::text, '')",
         replace: "coalesce((date_part('epoch', created_at) * 1000)::text, '')",
       },

@@ -5,9 +5,9 @@
 import { type Database, select, sendText } from '../database.ts'
 import { clip } from '../foreign-text.ts'
 
-const HOLD = `select outbox.hold($1, $2, $3, $4, $5, $6)::text as probe_at`
+const HOLD = `select outbox.hold($1, $2, $3, $4, $5, $6)`
 const PROBE = `select outbox.probe($1, $2, $3)::text as won`
-const UNPROBE = `select outbox.unprobe($1, $2)::text as given_up`
+const UNPROBE = `select outbox.unprobe($1, $2)`
 const RECOVER = `select outbox.recover($1)::text as recovered`
 
 /** The longest pause between probes, unless the destination asked for a longer one. */

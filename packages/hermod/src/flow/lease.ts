@@ -5,9 +5,9 @@
 import { type Database, select } from '../database.ts'
 
 const RENEW = `select lane::text from outbox.renew($1, $2, $3::smallint[], $4::bigint[], $5) as lane`
-const RELEASE = `select lane::text from outbox.release($1, $2, $3::smallint[], $4::bigint[]) as lane`
+const RELEASE = 'select outbox.release($1, $2, $3::smallint[], $4::bigint[])'
 const ABANDON = `select outbox.abandon($1, $2, $3::smallint[], $4::bigint[])`
-const LEASED = `select lane::text, pos::text from outbox.held($1, $2, $3::smallint[], $4::bigint[])`
+const LEASED = `select lane::text, pos::text from outbox.leased($1, $2, $3::smallint[], $4::bigint[])`
 
 const OWNED = `select lane::text, fence::text from outbox.lane where subscription = $1 and owner = $2`
 

@@ -1,13 +1,14 @@
 /**
  * The ledger of sinks whose effects must not repeat: a row per event before anything is sent, and `sending`
- * committed right before the effect.
+ * committed right before the effect. `outbox.sending` spends the attempt; `settle` writes the same number of
+ * attempts once more, or the one before if the destination was away (`addDue`). These three must agree.
  */
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { clip, storableJson } from '../foreign-text.ts'
 import { scanRows } from './read.ts'
 
-const ENLIST = `select outbox.enlist($1, $2, $3, $4::smallint[], $5::bigint[], $6, $7, $8)::text as count`
+const ENLIST = `select outbox.enlist($1, $2, $3, $4::smallint[], $5::bigint[], $6, $7, $8)`
 const SENDING = `select outbox.sending($1, $2, $3::smallint, $4::bigint, $5::bigint, $6::json)::text as mine`
 
 export interface LedgerLane {
@@ -26,8 +27,8 @@ export async function enlist(
   owner: string,
   lanes: readonly LedgerLane[],
   count: number,
-): Promise<number> {
-  const [row] = await select(db, ENLIST, [
+): Promise<void> {
+  await select(db, ENLIST, [
     subscription.name,
     subscription.revision,
     owner,
@@ -37,7 +38,6 @@ export async function enlist(
     scanRows,
     subscription.retry.attemptsMax,
   ])
-  return Number(row?.count ?? 0)
 }
 
 /** Throws if the lane is no longer leased by this owner, or if an operator has decided: then nothing may be sent. */

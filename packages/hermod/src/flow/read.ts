@@ -1,10 +1,10 @@
-/** read: the next events of the lanes held, in order. Reads nothing beyond the head of the log. */
+/** read: the next events of leased lanes, in order. Reads nothing beyond the head of the log. */
 import { type Database, type Param, selectArrays } from '../database.ts'
 import type { Kinds } from './kinds.ts'
 import { type Naming, type Packed, type Unpacked, unpack } from './packed.ts'
 import type { Entry } from './result.ts'
 
-const READ = `select lane, due, through, heads, payloads, kind_max
+const READ = `select lane, due, through, fields, payloads, kind_max
   from outbox.read($1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8, $9::boolean[])`
 
 /** Rows of the log that one read looks at per lane when the filter matches few of them. */
@@ -86,6 +86,7 @@ function laneRead(
   due: Entry[],
 ): LaneRead {
   const end = last?.event.position ?? after
+  // Null: a limit was hit, or there was no row for the lane because it has no news; then there are no events either.
   const scanned = closed == null ? end : BigInt(closed)
   const more = closed == null && fresh.length > 0
   // biome-ignore lint/complexity/useMathMinMax: these are bigints

@@ -8,12 +8,12 @@ import type { Kinds } from './kinds.ts'
 import type { Leased } from './lease.ts'
 import { type Naming, unpack } from './packed.ts'
 import type { Entry } from './result.ts'
-import { type Call, type Settlement, text } from './settle.ts'
+import { type Call, callRow, type Settlement, text } from './settle.ts'
 
 const WHERE = `select pos::text, stop::text, met::text from outbox.replay where subscription = $1 and journey = $2::bigint and lane = $3`
 const WINDOW = `select through::text, matching::text, positions::text, ids::text, hashes::text
   from outbox.replay_window($1, $2::smallint, $3::jsonb, $4::bigint, $5::bigint, $6)`
-const READ = `select lane, due, through, heads, payloads, kind_max
+const READ = `select lane, due, through, fields, payloads, kind_max
   from outbox.replay_read($1, $2, $3, $4::smallint, $5::bigint, $6::bigint[], $7::bigint[], $8::integer[], $9::bigint, $10)`
 const SETTLE = `select outbox.settle_replay($1, $2, $3, $4::bigint, $5::json)::text as met`
 const ENLIST = `select outbox.enlist_again($1, $2, $3, $4::bigint, $5::smallint, $6::bigint, $7::bigint, $8::bigint,
@@ -123,15 +123,8 @@ export async function settleReplay(
   lane: Settlement,
   call: Call,
 ): Promise<boolean | undefined> {
-  const batch = {
-    lane: { ...lane, ...text(lane), beyond: undefined },
-    call: {
-      ago_ms: Math.round(call.startedAgoMs),
-      duration_ms: Math.round(call.durationMs),
-      worker: call.worker,
-      outcome: lane.failed > 0 ? 'failed' : 'delivered',
-    },
-  }
+  const settlement = { ...lane, ...text(lane), beyond: undefined }
+  const batch = { settlement, call: callRow(call, lane.failed) }
   const values = [name, revision, owner, String(journey), JSON.stringify(batch)]
   return metOf(await select(db, SETTLE, values))
 }

@@ -13,8 +13,8 @@ export interface Entry {
   /** Replaced when the subscription loads the current row. */
   event: DeliveredEvent
   readonly lane: number
-  /** held: it is blocked; dead: its aggregate has a dead letter; due: it has a row of its own. */
-  readonly mark: 'held' | 'dead' | 'due' | null
+  /** blocked: not to be sent now; dead: its aggregate has a dead letter; due: it has a row, or is sent with one. */
+  readonly mark: 'blocked' | 'dead' | 'due' | null
   /** Attempts already spent. */
   readonly attempts: number
   /** Its row is no longer there; retention never lets that happen. */

@@ -41,7 +41,7 @@ export interface News {
  */
 const heads = new WeakMap<Database, bigint>()
 
-/** Undefined: another session is making a step. */
+/** Undefined: another session is making a step. A statement of its own: `db` must not be inside a transaction. */
 export async function sequence(db: Database, rows: number = pieceRows): Promise<Step | undefined> {
   const source = sourceOf(db)
   const [row] = await select(db, SEQUENCE, [rows, heads.get(source) ?? null])

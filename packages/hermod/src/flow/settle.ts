@@ -42,12 +42,12 @@ interface EventRow {
 }
 
 /** An event that is blocked by an earlier event of its aggregate. */
-interface HeldRow extends EventRow {
+interface BlockedRow extends EventRow {
   readonly attempts_max: number
 }
 
 /** An event whose delivery needs a row: it failed, or the subscription keeps a ledger. */
-interface DeliveryRow extends HeldRow {
+interface DeliveryRow extends BlockedRow {
   readonly state: 'retrying' | 'dead' | 'unknown' | 'pending' | 'delivered'
   readonly attempts: number
   readonly after_ms: number
@@ -68,7 +68,7 @@ export interface Settlement {
   superseded: number
   failed: number
   readonly rows: DeliveryRow[]
-  readonly held: HeldRow[]
+  readonly blocked: BlockedRow[]
   readonly done: EventRow[]
   /** Positions delivered beyond `to`; not sent again while this worker has the lane. */
   readonly beyond: bigint[]
@@ -96,18 +96,18 @@ export function settlement(
     superseded: 0,
     failed: 0,
     rows: [],
-    held: [],
+    blocked: [],
     done: [],
     beyond: [],
   }
-  const held = new Map<string, Entry>()
+  const blocked = new Map<string, Entry>()
   for (const entry of lane.fresh) {
     const outcome = outcomes.get(entry)
     if (stop !== undefined && entry.event.position > to) addBeyond(result, entry, outcome)
-    else if (outcome === 'blocked') keepHeld(held, entry, subscription.coalesce === 'latest')
+    else if (outcome === 'blocked') keepBlocked(blocked, entry, subscription.coalesce === 'latest')
     else addFresh(result, subscription, entry, outcome as Outcome, delayOf)
   }
-  for (const entry of held.values()) result.held.push(heldRow(entry, subscription))
+  for (const entry of blocked.values()) result.blocked.push(blockedRow(entry, subscription))
   for (const entry of lane.due) addDue(result, subscription, entry, outcomes.get(entry), delayOf)
   return result
 }
@@ -125,9 +125,9 @@ function addBeyond(result: Settlement, entry: Entry, outcome: Outcome | 'blocked
 }
 
 /** Of the blocked events of an aggregate the newest counts when coalescing, else the oldest. */
-function keepHeld(held: Map<string, Entry>, entry: Entry, newest: boolean): void {
+function keepBlocked(blocked: Map<string, Entry>, entry: Entry, newest: boolean): void {
   const key = aggregateKey(entry)
-  if (newest || !held.has(key)) held.set(key, entry)
+  if (newest || !blocked.has(key)) blocked.set(key, entry)
 }
 
 function addFresh(
@@ -223,7 +223,7 @@ function rowKey(entry: Entry): EventRow {
   return { ...key, aggregate_type: aggregateType, aggregate_id: aggregateId }
 }
 
-function heldRow(entry: Entry, subscription: ResolvedSubscription): HeldRow {
+function blockedRow(entry: Entry, subscription: ResolvedSubscription): BlockedRow {
   return { ...rowKey(entry), attempts_max: subscription.retry.attemptsMax }
 }
 
@@ -237,7 +237,7 @@ export interface SettledBatch {
   readonly call: Call
 }
 
-/** The lanes that were settled. */
+/** The lanes that were settled. A statement of its own: `db` must not be inside a transaction. */
 export async function settle(
   db: Database,
   subscription: ResolvedSubscription,
@@ -253,19 +253,24 @@ export async function settle(
 function batchText({ lanes, call }: SettledBatch, fit?: (text: string) => string): string {
   const failed = lanes.reduce((sum, lane) => sum + lane.failed, 0)
   const batch = {
-    lanes: lanes.map((lane) => ({ ...lane, ...text(lane), beyond: undefined })),
+    settlements: lanes.map((lane) => ({ ...lane, ...text(lane), beyond: undefined })),
     rehearsed: call.rehearsed,
-    call: {
-      ago_ms: Math.round(call.startedAgoMs),
-      duration_ms: Math.round(call.durationMs),
-      worker: call.worker,
-      outcome: failed > 0 ? 'failed' : 'delivered',
-    },
+    call: callRow(call, failed),
   }
   if (fit === undefined) return JSON.stringify(batch)
   const fitted = (key: string, value: unknown) =>
     typeof value === 'string' && key !== 'aggregate_id' ? fit(value) : value
   return JSON.stringify(batch, fitted)
+}
+
+/** A call, as `outbox.record_attempt` reads it. */
+export function callRow(call: Call, failed: number): object {
+  return {
+    ago_ms: Math.round(call.startedAgoMs),
+    duration_ms: Math.round(call.durationMs),
+    worker: call.worker,
+    outcome: failed > 0 ? 'failed' : 'delivered',
+  }
 }
 
 /** JSON has no 64-bit numbers. */
@@ -276,7 +281,7 @@ export function text(lane: Settlement): object {
     from: String(lane.from),
     to: String(lane.to),
     rows: some(lane.rows),
-    held: some(lane.held),
+    blocked: some(lane.blocked),
     done: some(lane.done),
   }
 }

@@ -43,7 +43,7 @@ export function partIn(call: ReadonlySet<Entry>, { lane, from, read }: Batch): P
 export function toSend({ lane, read: { fresh, due } }: Batch, known: Result): Entry[] {
   const going = [...due]
   for (const entry of fresh) {
-    if (entry.mark === 'held') known.set(entry, 'blocked')
+    if (entry.mark === 'blocked') known.set(entry, 'blocked')
     else if (lane.beyond.size > 0 && lane.beyond.has(entry.event.position)) known.set(entry, delivered())
     else if (entry.gone) known.set(entry, rejected({ code: 'HMD_EVENT_GONE', message: 'the row of the event is gone' }))
     else going.push(entry)

@@ -175,12 +175,12 @@ function joined(before: Settlement, next: Settlement): Settlement {
 }
 
 /** All of it passed, and there is nothing to write but the cursor. */
-export function isPlain({ failed, rows, held, done, beyond }: Settlement): boolean {
-  return failed + rows.length + held.length + done.length + beyond.length === 0
+export function isPlain({ failed, rows, blocked, done, beyond }: Settlement): boolean {
+  return failed + rows.length + blocked.length + done.length + beyond.length === 0
 }
 
-function isChange({ from, to, rows, held, done }: Settlement): boolean {
-  return to > from || rows.length + done.length + held.length > 0
+function isChange({ from, to, rows, blocked, done }: Settlement): boolean {
+  return to > from || rows.length + done.length + blocked.length > 0
 }
 
 /** The argument of the statement. */

@@ -250,8 +250,8 @@ export class Replaying {
     const startedMs = performance.now()
     const { poller, random, subscription } = this.#station
     const known = new Result()
-    for (const entry of entries) if (entry.mark === 'held') known.set(entry, 'blocked')
-    const going = entries.filter((entry) => entry.mark !== 'held')
+    for (const entry of entries) if (entry.mark === 'blocked') known.set(entry, 'blocked')
+    const going = entries.filter((entry) => entry.mark !== 'blocked')
     const ended = (handle: string) => poller?.wait(handle).ended ?? Promise.resolve(undefined)
     const result = await this.#sending.call(going, ended)
     result.add(known)

@@ -7,7 +7,7 @@ import { auditLanes, holds } from '../../../../../test/support/invariants.ts'
 import { session } from '../../../../../test/support/session.ts'
 import { labels, quiet, stage } from './stage.ts'
 
-const CLAIM = `select lane, fence::int, pos::int, expired from outbox.claim('all', 1, $1, $2, 45000)`
+const CLAIM = `select lane, fence::int, pos::int from outbox.claim('all', 1, $1, $2, 45000)`
 
 export const claimRace = defineCase('claim-race', async (env) => {
   const s = await stage(env)
@@ -116,15 +116,15 @@ export const newKind = defineCase('new-kind-while-reading', async (env) => {
   await s.emit([other as string], 'other.changed')
   await s.step()
   const reader = await session(s.db, 'reader')
-  const reading = reader.start<{ through: string | null; heads: string | null }>(
-    `select through, heads from outbox.read('all', 1, '{3}', '{1}', 100, 1000000, 10000, false)`,
+  const reading = reader.start<{ through: string | null; fields: string | null }>(
+    `select through, fields from outbox.read('all', 1, '{3}', '{1}', 100, 1000000, 10000, false)`,
   )
   await reading.blocked(holder)
   await s.change(id as string)
   await holder.run('select pg_advisory_unlock(42)')
   const rows = await reading.promise
   const passed = rows.at(-1)?.through ?? null
-  const found = rows.some((row) => row.heads !== null)
+  const found = rows.some((row) => row.fields !== null)
   expect(found || passed === null || Number(passed) < 3, 'a new kind was passed unread').toBe(true)
   await outbox.runOnce(quiet)
   expect(labels(sink), 'what arrived in the end').toEqual([`${id}@1`])
@@ -173,7 +173,7 @@ export const raiseAgainstSettle = defineCase('old-revision-worker: settle in fli
   const raise = await session(s.db, 'raise')
   await old.begin()
   const settled = await old.run(
-    `select * from outbox.settle('all', 1, 'old', '{"lanes": [{"lane": 0, "fence": 1, "from": 0, "to": 1, "sent": 0, "delivered": 0, "superseded": 0, "failed": 0}], "call": {}}')`,
+    `select * from outbox.settle('all', 1, 'old', '{"settlements": [{"lane": 0, "fence": 1, "from": 0, "to": 1, "sent": 0, "delivered": 0, "superseded": 0, "failed": 0}], "call": {}}')`,
   )
   expect(settled.length).toBe(1)
   const raising = raise.start(
@@ -187,7 +187,7 @@ export const raiseAgainstSettle = defineCase('old-revision-worker: settle in fli
   await s.emit([id as string], 'note.changed')
   await s.step()
   const late = await s.db.query(
-    `select * from outbox.settle('all', 1, 'old', '{"lanes": [{"lane": 0, "fence": 1, "from": 1, "to": 2, "sent": 0, "delivered": 0, "superseded": 0, "failed": 0}], "call": {}}')`,
+    `select * from outbox.settle('all', 1, 'old', '{"settlements": [{"lane": 0, "fence": 1, "from": 1, "to": 2, "sent": 0, "delivered": 0, "superseded": 0, "failed": 0}], "call": {}}')`,
   )
   expect(late, 'a settle under an old revision').toEqual([])
 })

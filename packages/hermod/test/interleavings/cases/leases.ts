@@ -9,15 +9,16 @@ import { session } from '../../../../../test/support/session.ts'
 import type { OutboxEvent } from '../../../src/event.ts'
 import { gate, label, labels, quiet, type Stage, stage, versionsOf, WatchedPool } from './stage.ts'
 
-const CLAIM = `select lane, fence::int, pos::int, expired from outbox.claim('all', 1, $1, 16, 45000)`
+const CLAIM = `select lane, fence::int, pos::int from outbox.claim('all', 1, $1, 16, 45000)`
 const RENEW = `select outbox.renew('all', $1, array[$2::smallint], array[$3::bigint], 45000) as lane`
 
 const SETTLE = `select outbox.settle('all', 1, $1, $2::json) as lane`
 
+const COUNTS = { sent: 1, delivered: 1, superseded: 0, failed: 0 }
+const CALL = { ago_ms: 0, duration_ms: 0, worker: 'w', outcome: 'delivered' }
+
 function settling(lane: number, fence: number, from: number, to: number): string {
-  const counts = { sent: 1, delivered: 1, superseded: 0, failed: 0 }
-  const call = { ago_ms: 0, duration_ms: 0, worker: 'w', outcome: 'delivered' }
-  return JSON.stringify({ lanes: [{ lane, fence, from, to, ...counts }], call })
+  return JSON.stringify({ settlements: [{ lane, fence, from, to, ...COUNTS }], call: CALL })
 }
 
 async function oneLane(env: Env): Promise<{ s: Stage; lane: number }> {
@@ -32,13 +33,13 @@ async function oneLane(env: Env): Promise<{ s: Stage; lane: number }> {
 export const leaseExpiry = defineCase('lease-expiry', async (env) => {
   const { s, lane } = await oneLane(env)
   const [a] = await s.db.query(CLAIM, ['a'])
-  expect(a).toEqual({ lane, fence: 1, pos: 0, expired: false })
+  expect(a).toEqual({ lane, fence: 1, pos: 0 })
   expect(await s.db.query(CLAIM, ['b']), 'a lane whose lease runs').toEqual([])
   await s.clock.advance(44_000)
   expect(await s.db.query(CLAIM, ['b']), 'a lane whose lease still runs').toEqual([])
   await s.clock.advance(2_000)
   const [b] = await s.db.query(CLAIM, ['b'])
-  expect(b, 'after the lease').toEqual({ lane, fence: 2, pos: 0, expired: true })
+  expect(b, 'after the lease').toEqual({ lane, fence: 2, pos: 0 })
   expect(await s.db.query(RENEW, ['a', lane, 1]), 'a renewal under an old fence').toEqual([])
   expect(await s.db.query(SETTLE, ['a', settling(lane, 1, 0, 1)]), 'a settle under an old fence').toEqual([])
   expect(await s.db.query(SETTLE, ['b', settling(lane, 1, 0, 1)]), 'an old fence, a new owner').toEqual([])
@@ -46,6 +47,34 @@ export const leaseExpiry = defineCase('lease-expiry', async (env) => {
   expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 0, 1)])).toEqual([{ lane }])
   expect(await s.db.query(SETTLE, ['b', settling(lane, 2, 0, 1)]), 'the same settle again').toEqual([])
   await holds(s.db, 'I7', 'I8')
+})
+
+/**
+ * A renews 2, 5 and 9 while its settle of 2 and 5 runs (B); lane 2 is stored behind the others. P has locked 9. If the
+ * renewal took lanes as they are stored, it would have 5 and want 2, and the settle the other way round.
+ */
+export const oneOrder = defineCase('lane-order: a renewal beside a settle', async (env) => {
+  const { s } = await oneLane(env)
+  await s.db.query('delete from outbox.lane where lane = 2')
+  await s.db.query(`insert into outbox.lane (subscription, lane) values ('all', 2)`)
+  await s.bulk(200, `'doc.changed'`, `'d' || n`)
+  expect(await s.db.query(CLAIM, ['a'])).toHaveLength(16)
+  const [a, b, p] = [await session(s.db, 'a'), await session(s.db, 'b'), await session(s.db, 'p')]
+  // As the planner reads them once there are many lanes: in the order they are stored in.
+  await a.run('set enable_indexscan = off')
+  await p.begin()
+  await p.run('select from outbox.lane where lane = 9 for update')
+  const renewing = a.start(`select outbox.renew('all', 'a', '{9,5,2}', '{1,1,1}', 45000) as lane`)
+  await renewing.blocked(p)
+  const moves = [2, 5].map((lane) => ({ lane, fence: 1, from: 0, to: 1, ...COUNTS }))
+  const settles = b.start(SETTLE, ['a', JSON.stringify({ settlements: moves, call: CALL })])
+  await settles.blocked(a)
+  await p.rollback()
+  const ends = await Promise.allSettled([renewing.promise, settles.promise])
+  expect(
+    ends.map(({ status }) => status),
+    'one of two that wait for each other',
+  ).toEqual(['fulfilled', 'fulfilled'])
 })
 
 /** The settle locked the lane first: the take-over passes it by, and starts behind it next time. */

@@ -267,8 +267,8 @@ export const fenced = defineCase('replay-against-live: every settle is fenced', 
   expect(b, 'only the lane with something to send again').toEqual({ lane: 5, fence: 3 })
   const counts = { sent: 0, delivered: 0, superseded: 0, failed: 0 }
   const settle = async (who: string, fence: number | undefined, from: number, to: number) => {
-    const lane = { lane: 5, fence, from, to, ...counts }
-    const [row] = await s.db.query(SETTLE, [who, id, JSON.stringify({ lane })])
+    const settlement = { lane: 5, fence, from, to, ...counts }
+    const [row] = await s.db.query(SETTLE, [who, id, JSON.stringify({ settlement })])
     return row?.met
   }
   expect(await settle('a', a?.fence, 0, 1), 'an old fence').toBeNull()

@@ -60,6 +60,28 @@ export const snapshotAfterLock = defineCase('snapshot-after-lock', async ({ db }
   expect(await logged(db)).toEqual(['open meanwhile', 'before'])
 })
 
+/**
+ * The PostgreSQL search engine is installed in the same database, and waits for somebody who makes the same schema:
+ * the lock of an installation is not the one of the numbering.
+ */
+export const besideInstall = defineCase('numbering-beside-an-install', async ({ db, engine }) => {
+  const { install } = await engine.load<typeof import('../../../src/sinks/search/postgres/schema.ts')>(
+    'sinks/search/postgres/schema.ts',
+  )
+  const [a, b, c] = [await session(db, 'a'), await session(db, 'b'), await session(db, 'c')]
+  await b.begin()
+  await b.run('create schema search')
+  const installing = a.startCall((client) =>
+    install({ rows: async (text, values) => (await client.query(text, values as unknown[])).rows }, 'search'),
+  )
+  await installing.blocked(b)
+  await emitAlone(c, 'meanwhile')
+  expect(await db.query(STEP), 'a step beside an install').toHaveLength(1)
+  expect(await logged(db)).toEqual(['meanwhile'])
+  await b.rollback()
+  await installing.promise
+})
+
 /** A has the lock and is held up before it looks: it needs `step`, which P has locked. */
 export const snapshotAfterPause = defineCase('snapshot-after-lock: held up in between', async ({ db }) => {
   const [t1, p] = [await session(db, 't1'), await session(db, 'p')]

@@ -54,7 +54,7 @@ export class PostgresGenerations implements Generations<PostgresGeneration> {
   async ensure(index: string, definition: ResolvedDefinition, { signal }: Call): Promise<EnsuredIndex> {
     return this.#change(signal, async (session) => {
       const lock = `${this.#schema}.${index}`
-      await session.rows('select pg_advisory_xact_lock(hashtextextended($1, 4841297201))', [lock])
+      await session.rows('select pg_advisory_xact_lock(hashtextextended($1, 4841297202))', [lock])
       const live = (await this.#read(session, index)).find(({ state }) => state === 'live')
       if (live !== undefined) return this.#compare(session, index, live, definition)
       return { generation: (await this.#make(session, index, { definition, state: 'live' })).id, state: 'created' }

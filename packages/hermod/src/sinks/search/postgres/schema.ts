@@ -7,7 +7,8 @@ import type { ResolvedDefinition } from '../check-definition.ts'
 import { isNumeric } from '../check-request.ts'
 import { inTransaction, type Session } from './api.ts'
 
-const LOCK = 4841297201
+/** Its own number among the advisory locks of the database (routines/clock.sql lists them). */
+const LOCK = 4841297202
 const VERSION = 1
 const MIN_SERVER_VERSION = 140_000
 

@@ -2,7 +2,7 @@
 -- row.
 --
 --   dead, unknown, retrying ──retry──▶ retrying ──delivered──▶ walks on to the next event of its aggregate
---   dead, unknown, retrying, pending ──discard──▶ discarded; what it held back goes on the same way
+--   dead, unknown, retrying, pending ──discard──▶ discarded; what it blocked goes on the same way
 
 -- Events of these aggregates in the log, after a position each. One pass over each lane, whatever the number of rows:
 -- the join must not be made by looking again for every one of them.
