@@ -9,8 +9,8 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
     cache: false,
-    // What is built is loaded as it is: compiling it again for every file of the server took 0.3 s.
-    server: { deps: { external: [/\/packages\/hermod\/dist\//] } },
+    // What is compiled is loaded as it is: compiling it again for every file of the server took 0.3 s.
+    server: { deps: { external: [/\/packages\/hermod\/dist\//, /\/\.hermod\/ablations\//] } },
     maxWorkers: 3,
     // On a machine that others load too, a wait may run out: CI tries such a test once more and says so.
     retry: process.env.CI === undefined ? 0 : 1,
