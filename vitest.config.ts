@@ -2,6 +2,7 @@
 // two cores, and one PostgreSQL cluster for the whole run.
 
 import { defineConfig } from 'vitest/config'
+import { SlowFirst } from './test/support/slow-first.ts'
 
 export default defineConfig({
   test: {
@@ -15,6 +16,7 @@ export default defineConfig({
     // What is compiled is loaded as it is: compiling it again for every file of the server took 0.3 s.
     server: { deps: { external: [/\/packages\/hermod\/dist\//, /\/\.hermod\/ablations\//] } },
     maxWorkers: 3,
+    sequence: { sequencer: SlowFirst },
     // On a machine that others load too, a wait may run out: CI tries such a test once more and says so.
     retry: process.env.CI === undefined ? 0 : 1,
     testTimeout: process.env.CI === undefined ? 30_000 : 60_000,

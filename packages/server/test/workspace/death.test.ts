@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { OutboxEvent } from 'hermod'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { WorkspaceFolder } from '../../src/documents/workspace/folder.ts'
 
-type Folder = typeof import('../../src/documents/workspace/folder.ts')
 type Sink = typeof import('../../src/documents/workspace/sink.ts')
 
 const life = { calls: 0, diesAt: Number.POSITIVE_INFINITY }
@@ -25,16 +25,16 @@ function mortal(real: Record<string, unknown>): Record<string, unknown> {
 }
 
 let root: string
-let folder: InstanceType<Folder['WorkspaceFolder']>
+let folder: WorkspaceFolder
 let fileSink: Sink['fileSink']
 // Test files share their modules: these are loaded afresh, and given up afterwards.
 beforeAll(async () => {
   vi.doMock('node:fs/promises', async (original) => mortal(await original()))
   vi.resetModules()
-  const { WorkspaceFolder } = await import('../../src/documents/workspace/folder.ts')
+  const afresh = await import('../../src/documents/workspace/folder.ts')
   ;({ fileSink } = await import('../../src/documents/workspace/sink.ts'))
   root = await mkdtemp(join(tmpdir(), 'hermod-death-'))
-  folder = await WorkspaceFolder.open(root)
+  folder = await afresh.WorkspaceFolder.open(root)
 })
 afterAll(async () => {
   vi.doUnmock('node:fs/promises')
