@@ -35,8 +35,10 @@ export function defineCase(title: string, run: Case['run']): Case {
 
 export const engineRoot = join(rootPath, 'packages', 'hermod')
 
-export async function loadEngine(root: string = engineRoot): Promise<Engine> {
-  const load = <M>(path: string): Promise<M> => import(/* @vite-ignore */ pathToFileURL(join(root, 'src', path)).href)
+/** `js`: the root holds compiled files, which Node loads by itself. */
+export async function loadEngine(root: string = engineRoot, ending: 'ts' | 'js' = 'ts'): Promise<Engine> {
+  const load = <M>(path: string): Promise<M> =>
+    import(/* @vite-ignore */ pathToFileURL(join(root, 'src', path.replace(/ts$/, ending))).href)
   const [hermod, testing] = await Promise.all([
     load<typeof import('../../packages/hermod/src/index.ts')>('index.ts'),
     load<typeof import('../../packages/hermod/src/testing/index.ts')>('testing/index.ts'),

@@ -6,19 +6,21 @@ export type MuteProxy = {
   readonly url: string
   /** Connections made so far. */
   readonly count: number
+  /** Mute connections that were asked something since. */
+  readonly asked: number
   /** Those that there are now; later ones work. */
   mute(): void
   close(): Promise<void>
 }
 
-type Pair = { readonly near: Socket; readonly far: Socket; mute: boolean }
+type Pair = { readonly near: Socket; readonly far: Socket; mute: boolean; asked: boolean }
 
 export async function muteProxy(to: string): Promise<MuteProxy> {
   const target = new URL(to)
   const pairs: Pair[] = []
   const server = createServer((near) => {
     const far = connect(Number(target.port), target.hostname)
-    const pair = { near, far, mute: false }
+    const pair = { near, far, mute: false, asked: false }
     pairs.push(pair)
     pass(pair, near, far)
     pass(pair, far, near)
@@ -31,6 +33,9 @@ export async function muteProxy(to: string): Promise<MuteProxy> {
     url: url.href,
     get count() {
       return pairs.length
+    },
+    get asked() {
+      return pairs.filter(({ asked }) => asked).length
     },
     mute: () => {
       for (const pair of pairs) {
@@ -52,6 +57,7 @@ export async function muteProxy(to: string): Promise<MuteProxy> {
 function pass(pair: Pair, from: Socket, to: Socket): void {
   from.on('data', (data) => {
     if (!pair.mute) to.write(data)
+    else if (from === pair.near) pair.asked = true
   })
   from.on('close', () => {
     if (!pair.mute) to.destroy()

@@ -15,7 +15,7 @@ export const sabotages: readonly Sabotage[] = [
       },
     ],
     caughtBy: muteConnection,
-    red: /within a third of the lease|delivered over new connections/,
+    red: /mute connections that were asked/,
   },
   {
     name: 'unheard-pool',

@@ -17,6 +17,8 @@ export interface ServerPart {
   readonly schemas: readonly NumberedSql[]
   /** The platform's outbox with its reactions: what `hermod work` serves without a config module. */
   readonly openOutbox: (context: Context, purpose?: Purpose) => Promise<OpenOutbox>
+  /** How long its workers keep events; undefined where the configuration has problems. */
+  readonly eventDays?: (context: Context) => Promise<number | undefined>
 }
 
 /** `ask`: start only what the command itself needs. */

@@ -21,6 +21,8 @@ export interface Finding {
 export interface DoctorOptions {
   /** Audit the whole log, not only what was numbered since the last audit. */
   readonly full?: boolean
+  /** How many days events are kept: `retention.eventDays` of the workers. 7 when left out, as there. */
+  readonly eventDays?: number
 }
 
 export interface Examination {

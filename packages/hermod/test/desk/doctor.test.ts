@@ -118,6 +118,8 @@ it('names subscriptions nobody serves, held or paused ones, and a clock that was
   await clock.advance(30 * 86_400_000)
   expect(await found('clock')).toMatchObject({ level: 'fail' })
   expect(await found('retention')).toMatchObject({ level: 'warn' })
+  expect(await found('retention', { eventDays: 29 }), 'as long as the settings say').toMatchObject({ level: 'ok' })
+  expect(await found('retention', { eventDays: 26 })).toMatchObject({ level: 'warn' })
   await clock.restore()
 })
 

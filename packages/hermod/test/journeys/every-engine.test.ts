@@ -102,5 +102,5 @@ describe('every engine', () => {
       stages.push(new Stage(name, made))
     }
     await Promise.all(stages.map((stage) => stage.fillRebuildAndRollBack()))
-  }, 120_000)
+  }, 240_000)
 })

@@ -9,6 +9,7 @@ import { command as dev } from './commands/dev.ts'
 import { command as importDocuments } from './commands/import.ts'
 import { command as people } from './commands/people.ts'
 import { command as serve } from './commands/serve.ts'
+import { sourcesOf } from './config-options.ts'
 
 export const commands: readonly Command[] = [serve, dev, config, people, importDocuments]
 
@@ -17,4 +18,9 @@ export const schemas = [serverSchema] as const
 export async function openOutbox(context: Context): Promise<OpenOutbox> {
   const { openPlatformOutbox } = await import('./open-outbox.ts')
   return openPlatformOutbox(context)
+}
+
+export async function eventDays(context: Context): Promise<number | undefined> {
+  const { inspectConfig } = await import('../read-config.ts')
+  return inspectConfig({ ...sourcesOf(context), secretNeeded: false }).config?.retention.eventDays
 }

@@ -6,14 +6,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { OutboxEvent } from 'hermod'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { WorkspaceFolder } from '../../src/documents/workspace/folder.ts'
-import { fileSink } from '../../src/documents/workspace/sink.ts'
+import type { WorkspaceFolder } from '../../src/documents/workspace/folder.ts'
 
-const life = vi.hoisted(() => ({ calls: 0, diesAt: Number.POSITIVE_INFINITY }))
+type Sink = typeof import('../../src/documents/workspace/sink.ts')
+
+const life = { calls: 0, diesAt: Number.POSITIVE_INFINITY }
 
 /** The real file system, which refuses everything from one call on. */
-vi.mock('node:fs/promises', async (original) => {
-  const real = await original<Record<string, unknown>>()
+function mortal(real: Record<string, unknown>): Record<string, unknown> {
   const counted = ['link', 'lstat', 'open', 'readFile', 'rename', 'unlink', 'rm'].map((name) => [
     name,
     (...args: unknown[]) => {
@@ -22,15 +22,25 @@ vi.mock('node:fs/promises', async (original) => {
     },
   ])
   return { ...real, ...Object.fromEntries(counted) }
-})
+}
 
 let root: string
 let folder: WorkspaceFolder
+let fileSink: Sink['fileSink']
+// Test files share their modules: these are loaded afresh, and given up afterwards.
 beforeAll(async () => {
+  vi.doMock('node:fs/promises', async (original) => mortal(await original()))
+  vi.resetModules()
+  const afresh = await import('../../src/documents/workspace/folder.ts')
+  ;({ fileSink } = await import('../../src/documents/workspace/sink.ts'))
   root = await mkdtemp(join(tmpdir(), 'hermod-death-'))
-  folder = await WorkspaceFolder.open(root)
+  folder = await afresh.WorkspaceFolder.open(root)
 })
-afterAll(() => rm(root, { recursive: true }))
+afterAll(async () => {
+  vi.doUnmock('node:fs/promises')
+  vi.resetModules()
+  await rm(root, { recursive: true })
+})
 
 const one = { documentId: 'd', providerFileId: 'p', version: '1', position: '1', content: 'one' }
 const two = { ...one, version: '2', position: '2', content: 'two' }
