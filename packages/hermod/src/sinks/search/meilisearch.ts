@@ -17,6 +17,7 @@ import { type MeilisearchGeneration, Registry } from './meilisearch/registry.ts'
 import { scanIn } from './meilisearch/scan.ts'
 import { hashField } from './meilisearch/schema.ts'
 import { searchIn } from './meilisearch/search.ts'
+import { Suspects } from './meilisearch/suspects.ts'
 import { Tasks } from './meilisearch/tasks.ts'
 import { MeilisearchWriter } from './meilisearch/write.ts'
 import { EngineShell } from './shell.ts'
@@ -79,14 +80,15 @@ export class Meilisearch extends EngineShell<MeilisearchGeneration> {
 
   constructor(api: MeilisearchApi, { prefix = '', taskMs, tombstonesMs }: EngineOptions) {
     const pending = new PendingVersions()
-    const tasks = new Tasks(api, taskMs, (task) => pending.ended(task))
+    const suspects = new Suspects()
+    const tasks = new Tasks(api, { waitMs: taskMs, suspects, ended: (task) => pending.ended(task) })
     const registry = new Registry(api, tasks, prefix)
     const generations = new MeilisearchGenerations(api, registry)
     super(generations, generationsMs)
     this.#api = api
     this.#tasks = tasks
     this.#generations = generations
-    this.#writer = new MeilisearchWriter(api, { tasks, pending, registry, tombstonesMs })
+    this.#writer = new MeilisearchWriter(api, { tasks, pending, suspects, registry, tombstonesMs })
   }
 
   protected upserting(documents: readonly Upsert[]) {
