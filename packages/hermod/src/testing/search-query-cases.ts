@@ -115,7 +115,6 @@ export const searchQueryCases: readonly SearchCase[] = [
       for (const query of ['marsupial ', 'marmalade ', 'nightjar ', 'oxbow ']) {
         assert.deepEqual(await find(stage, { query, limit: 100 }), ids, query)
       }
-      assert.deepEqual(await find(stage, { query: `"marmalade${signs[1]}nightjar"`, limit: 100 }), ids)
     },
   },
   finds('a phrase is found as it stands', {

@@ -2,7 +2,7 @@
 import type { DoubleRequest } from './double.ts'
 import { type Body, bodyOf, checkUid, documentsIn, fromQuery, jsonOf, listIn, refuseUnknown } from './double-payload.ts'
 import type { Queue, Task } from './double-queue.ts'
-import { fetchFrom, searchIn } from './double-reading.ts'
+import { fetchFrom, only, searchIn } from './double-reading.ts'
 import { isKnownSetting, Refusal, type Settings, type Store, type Work } from './double-store.ts'
 
 export interface Answer {
@@ -162,7 +162,7 @@ export class Routes {
 
   #document(uid: string, id: string): Answer {
     const document = this.#store.get(uid).documents.get(id)
-    if (document !== undefined) return ok(document)
+    if (document !== undefined) return ok(only(document))
     throw new Refusal(404, 'document_not_found', `Document \`${id}\` not found.`)
   }
 

@@ -11,6 +11,7 @@ import type { StoredDocument, Upsert } from '../engine.ts'
 import { wordsOf } from '../fold.ts'
 import { identifierWords } from '../identifiers.ts'
 import { displayed } from '../items.ts'
+import { shownHash, without } from '../shown-hash.ts'
 import type { StoredFields } from './api.ts'
 import { columnOf, hasStems, isColumn, isStemmed, numberColumn, own, ownPrefix } from './schema.ts'
 
@@ -141,17 +142,39 @@ export function scanKey(encodedId: string): bigint {
 /** The document as it was given. */
 export function documentOf(stored: StoredFields): Record<string, unknown> {
   const entries = Object.entries(stored).filter(([name]) => name !== 'id' && !name.startsWith(ownPrefix))
-  const given = stored[own.given]
-  return {
-    ...Object.fromEntries(entries),
-    ...(typeof given === 'string' && JSON.parse(given)),
+  return { ...Object.fromEntries(entries), ...givenIn(stored) }
+}
+
+/** Somebody may have spoilt the text. */
+function givenIn(stored: StoredFields): Values {
+  try {
+    return JSON.parse(String(stored[own.given] ?? '{}'))
+  } catch {
+    return {}
   }
 }
 
-export function storedDocument(definition: ResolvedDefinition, stored: StoredFields): StoredDocument {
-  const document = displayed(definition, documentOf(stored))
-  const hash = String(stored[own.hash] ?? '')
-  return { id: decodeId(String(stored.id)), version: versionOf(stored), hash, document }
+/** With the hash of what is there now, or with the stored one. */
+export function storedDocument(definition: ResolvedDefinition, stored: StoredFields, fast: boolean): StoredDocument {
+  const [id, version] = [decodeId(String(stored.id)), versionOf(stored)]
+  const given = documentOf(stored)
+  const hash = fast ? String(stored[own.hash] ?? '') : hashNow(definition, stored, { id, version, given })
+  return { id, version, hash, document: displayed(definition, given) }
+}
+
+function hashNow(
+  definition: ResolvedDefinition,
+  stored: StoredFields,
+  { id, version, given }: { readonly id: string; readonly version: bigint; readonly given: Values },
+): string {
+  const made = lineOf(definition, { id, version, json: JSON.stringify(given) })
+  const expected = typeof made === 'string' ? made : comparable(JSON.parse(made.line))
+  return shownHash(given, comparable(stored), expected)
+}
+
+/** What was given is kept as text, in which names may stand in another order. */
+function comparable(stored: StoredFields): Values {
+  return { ...without(stored, own.hash), [own.given]: givenIn(stored) }
 }
 
 export function versionOf(stored: StoredFields): bigint {
