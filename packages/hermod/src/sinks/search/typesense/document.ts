@@ -21,6 +21,8 @@ const identifierWordsMax = 200
 /** What lies behind is found as it is written. */
 const stemmedCharsMax = 200_000
 const stemmedWordsMax = 10_000
+const countedBytesMax = 255
+const countedCharsMax = 200
 
 /** An id that needs no encoding in a URL or a filter: any other byte is `~` and its two digits. */
 export function encodeId(id: string): string {
@@ -47,6 +49,14 @@ export function keyOf(field: string, value: string): string {
   return digest.slice(0, 32)
 }
 
+/** Facets are counted by the first 255 bytes: a longer value is cut before, and told from others by its hash. */
+function countedValue(text: string): string {
+  if (Buffer.byteLength(text) <= countedBytesMax) return text
+  let shown = text.slice(0, countedCharsMax).toWellFormed()
+  while (Buffer.byteLength(shown) > countedCharsMax) shown = shown.slice(0, -10).toWellFormed()
+  return `${shown}… ${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
+}
+
 /** The line, or why there cannot be one. */
 export function lineOf(definition: ResolvedDefinition, upsert: Upsert): { line: string } | string {
   const document = readDocument(definition, upsert)
@@ -60,7 +70,7 @@ export function lineOf(definition: ResolvedDefinition, upsert: Upsert): { line: 
     [own.hash, `"${documentHash(document)}"`],
     [own.position, `${upsert.version}`],
     [own.scan, `${scanKey(id)}`],
-    [own.id, JSON.stringify(id)],
+    [own.id, `"${Buffer.from(upsert.id).toString('hex')}"`],
     [own.keys, JSON.stringify(keysOf(fields, document))],
     [own.words, JSON.stringify(identifiersOf(fields, document))],
     ...numbersOf(fields, document),
@@ -96,7 +106,7 @@ function columnsOf(fields: readonly ResolvedField[], document: Values): { column
     given[field.name] = value
     delete columns[field.name]
     const texts = textsIn(value)
-    if (texts.length > 0) columns[columnOf(field)] = field.kind === 'text' ? texts.join(' · ') : texts
+    if (texts.length > 0) columns[columnOf(field)] = field.kind === 'text' ? texts.join(' · ') : texts.map(countedValue)
   }
   return { columns, given: Object.keys(given).length === 0 ? undefined : given }
 }
@@ -108,7 +118,8 @@ function isPlain(field: ResolvedField, value: unknown): boolean {
 /** `all` is in every document, so that "none of" has something to take from. */
 function keysOf(fields: readonly ResolvedField[], document: Values): string[] {
   const named = fields.filter(({ kind }) => kind === 'keyword' || kind === 'identifier')
-  const keys = named.flatMap(({ name }) => textsIn(document[name]).map((text) => keyOf(name, text)))
+  const values = (name: string) => textsIn(document[name]).flatMap((text) => [text, countedValue(text)])
+  const keys = named.flatMap(({ name }) => values(name).map((text) => keyOf(name, text)))
   return ['all', ...new Set(keys)]
 }
 
