@@ -11,6 +11,7 @@ import { postgresSearch } from '../../src/sinks/search/postgres.ts'
 import { typesense } from '../../src/sinks/search/typesense.ts'
 import { AlgoliaDouble } from './algolia/double.ts'
 import { meilisearchDouble } from './meilisearch/double.ts'
+import type { TaskTime } from './slow-tasks.ts'
 import { TypesenseDouble } from './typesense/double.ts'
 
 export interface OpenedEngine {
@@ -25,6 +26,8 @@ export interface OpenOptions {
   readonly pool: pg.Pool
   /** The one that is made: a server that stays is left without it. */
   readonly index: string
+  /** Of the doubles; none when left out. */
+  readonly tasks?: TaskTime
 }
 
 /** What a search shows; what it finds, counts or sorts by, and does not show. */
@@ -49,8 +52,9 @@ export const everyEngine: Readonly<Record<string, Open>> = {
     }
     return { ...ended(engine, () => double.close()), alter }
   },
-  meilisearch: async ({ index }) => {
+  meilisearch: async ({ index, tasks = 0 }) => {
     const double = await meilisearchDouble({ key: 'double-master-key' })
+    double.queue.delayMs = tasks
     const engine = meilisearch({ url: double.url, key: 'double-master-key' })
     const alter: OpenedEngine['alter'] = async (id, how) => {
       const { documents } = double.store.get(index)
@@ -60,8 +64,9 @@ export const everyEngine: Readonly<Record<string, Open>> = {
     }
     return { ...ended(engine, () => double.stop()), alter }
   },
-  algolia: async ({ index }) => {
+  algolia: async ({ index, tasks = 0 }) => {
     const double = await AlgoliaDouble.start()
+    double.application.taskMs = tasks
     // The order of tasks is nowhere promised: the worst one.
     double.application.disorder = true
     const { appId, apiKey, hosts } = double

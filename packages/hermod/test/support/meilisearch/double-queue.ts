@@ -2,6 +2,7 @@
  * The task queue of the double of Meilisearch: numbered, run in order, neighbours of one index and
  * kind in one batch, each task all or nothing. It can be held, slowed down, and survives a restart.
  */
+import { type TaskTime, timeOf } from '../slow-tasks.ts'
 import { type ErrorBody, Refusal, type Store, type Work } from './double-store.ts'
 
 export type Status = 'enqueued' | 'processing' | 'succeeded' | 'failed' | 'canceled'
@@ -34,7 +35,7 @@ export class Queue {
   /** Servers from 1.12 on merge additions and deletions by id; deletions by filter stay alone. */
   readonly #mixes: boolean
   /** Between starting a batch and ending it; two numbers: anything in between. */
-  delayMs: number | readonly [number, number] = 0
+  delayMs: TaskTime = 0
   fault: TaskFault | undefined
   #held = false
   #running = false
@@ -137,15 +138,9 @@ export class Queue {
       for (const task of batch) this.#run(task, spoilt)
       this.#turn(life)
     }
-    const delayMs = this.#delayMs()
+    const delayMs = timeOf(this.delayMs)
     if (delayMs > 0) setTimeout(end, delayMs)
     else end()
-  }
-
-  #delayMs(): number {
-    if (typeof this.delayMs === 'number') return this.delayMs
-    const [least, most] = this.delayMs
-    return least + Math.random() * (most - least)
   }
 
   #nextBatch(): Task[] {
