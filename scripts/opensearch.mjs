@@ -8,7 +8,7 @@
 // needed. Where the node cannot be had, a command runs without it and its tests are skipped.
 
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -85,13 +85,9 @@ function endWith(java) {
 
 /** In memory where there is room for it: making an index is then four times as fast. */
 function scratch() {
-  try {
-    const { bavail, bsize } = statfsSync('/dev/shm')
-    if (bavail * bsize >= memoryBytesMin) return '/dev/shm'
-  } catch {
-    // Not Linux.
-  }
-  return tmpdir()
+  if (!existsSync('/dev/shm')) return tmpdir()
+  const { bavail, bsize } = statfsSync('/dev/shm')
+  return bavail * bsize >= memoryBytesMin ? '/dev/shm' : tmpdir()
 }
 
 /** Resolves with the URL and stop() when the node answers. */

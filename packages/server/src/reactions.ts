@@ -105,10 +105,9 @@ function ensureOnce({ search, log }: Platform, index: IndexName): () => Promise<
   }
 }
 
+/** The sink with all it has (poll() and the tables it writes too): only deliver() and probe() ensure the index first. */
 function ensuring(sink: Sink, ensure: () => Promise<void>): Sink {
-  return {
-    name: sink.name,
-    ...(sink.capabilities !== undefined && { capabilities: sink.capabilities }),
+  const ensured: Pick<Sink, 'deliver' | 'probe'> = {
     deliver: async (events, context) => {
       const problem = await ensure().then(
         () => undefined,
@@ -121,6 +120,7 @@ function ensuring(sink: Sink, ensure: () => Promise<void>): Sink {
       await ensure()
       await sink.probe?.(context)
     },
-    close: async () => sink.close?.(),
   }
+  const parts = { ...Object.getOwnPropertyDescriptors(sink), ...Object.getOwnPropertyDescriptors(ensured) }
+  return Object.defineProperties({}, parts) as Sink
 }

@@ -38,7 +38,7 @@ export async function backfill(run: Run, index: DeclaredIndex, context: RebuildC
     await run.note({ caughtUp: true })
   }
   await run.note({}, 'verify')
-  const looking = lookingOf(run, index, undefined)
+  const looking = lookingOf(run, index, { fast: true })
   const verification = await Comparison.with({ ...looking, tell: async () => run.look() }, (comparison) =>
     comparison.all(),
   )

@@ -1,6 +1,6 @@
 /**
- * Compares a source with an index: (id, hash) of both sides go into temporary tables, one join finds
- * what differs. Memory does not grow with the index. What differs is looked at again after the
+ * Compares a source with what a search in its index would show: (id, hash) of both sides go into temporary
+ * tables, one join finds what differs. Memory does not grow with the index. What differs is looked at again after the
  * subscription has passed the moment of the first look, so that an edit on its way is no drift.
  */
 import { type Database, type PoolClient, select } from '../database.ts'
@@ -30,6 +30,8 @@ export interface Looking {
   readonly index: DeclaredIndex
   /** The live one when left out. */
   readonly generation?: string | undefined
+  /** Believes the hashes that are stored in the index: what was changed there by hand is not seen. */
+  readonly fast: boolean
   /** Throws when the work must stop. */
   look(): void
   /** Calls the engine, and waits while it is in trouble. */
@@ -149,7 +151,7 @@ export class Comparison {
     let after: string | undefined
     do {
       const page = await index.source.page(db, { after, limit: sourceRows })
-      const hashes = hashesOf(page)
+      const hashes = this.#hashesOf(page)
       this.#refused += page.refused.length
       await this.#sql(ADD_SOURCE, [[...hashes.keys()], [...hashes.values()]])
       await this.#count(page.rows)
@@ -173,8 +175,8 @@ export class Comparison {
   }
 
   #scan(page: { readonly limit: number; readonly after?: string }) {
-    const { index, generation, call } = this.#on
-    const at = generation === undefined ? {} : { generation }
+    const { index, generation, fast, call } = this.#on
+    const at = generation === undefined ? { fast } : { fast, generation }
     return call((options) => index.engine.scan(index.name, { ...options, ...at, ...page }))
   }
 
@@ -214,7 +216,7 @@ export class Comparison {
     const ids = open.map(({ id }) => id as string)
     const indexed = await this.#hashesInIndex(ids)
     const rows = await index.source.find(db, ids)
-    const inSource = hashesOf(rows)
+    const inSource = this.#hashesOf(rows)
     if (first) this.#refused += rows.refused.length
     const equal: string[] = []
     const found = new Map<string, Difference>()
@@ -240,8 +242,8 @@ export class Comparison {
   }
 
   async #hashesInIndex(ids: readonly string[]): Promise<Map<string, string>> {
-    const { index, generation, call } = this.#on
-    const at = generation === undefined ? {} : { generation }
+    const { index, generation, fast, call } = this.#on
+    const at = generation === undefined ? { fast } : { fast, generation }
     const hashes = new Map<string, string>()
     const left = ids.values()
     const work = async () => {
@@ -253,6 +255,18 @@ export class Comparison {
     }
     await Promise.all(Array.from({ length: getsAtOnce }, work))
     return hashes
+  }
+
+  /** Rows that cannot be turned into a document are left out. */
+  #hashesOf({ documents }: SourceRows): Map<string, string> {
+    const { engine, definition } = this.#on.index
+    return new Map(
+      documents.map(({ id, json }) => {
+        const document = JSON.parse(json)
+        const shown = this.#on.fast ? document : (engine.givesBack?.(document, definition) ?? document)
+        return [id, documentHash(shown)]
+      }),
+    )
   }
 
   async #counts(): Promise<{ source: number; indexed: number }> {
@@ -303,9 +317,4 @@ export class Comparison {
 function kindOf({ source, indexed }: { source: string | null; indexed: string | null }): Difference {
   if (indexed === null) return 'missing'
   return source === null ? 'orphaned' : 'stale'
-}
-
-/** Rows that cannot be turned into a document are left out. */
-function hashesOf({ documents }: SourceRows): Map<string, string> {
-  return new Map(documents.map(({ id, json }) => [id, documentHash(JSON.parse(json))]))
 }

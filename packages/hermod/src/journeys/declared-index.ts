@@ -33,6 +33,7 @@ export type Schedule =
 export type VerifySchedule = Schedule & {
   readonly repair?: boolean
   readonly sample?: number
+  readonly fast?: boolean
 }
 
 export interface IndexOptions {
@@ -61,6 +62,7 @@ const verifyWhen = {
   ...when,
   repair: flag(false),
   sample: optional(integer({ min: 1, max: 1_000_000 })),
+  fast: flag(false),
 }
 
 const spec = {

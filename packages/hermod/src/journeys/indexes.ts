@@ -56,6 +56,7 @@ const rebuildSpec = {
 const verifySpec = {
   repair: flag(false),
   sample: optional(integer({ min: 1, max: 1_000_000 })),
+  fast: flag(false),
 }
 
 export class Indexes {
@@ -184,8 +185,8 @@ export class Indexes {
       await this.#startAt('rebuild', index, slotOf(rebuild, Date.now()), {})
     }
     if (verify !== undefined) {
-      const { repair = false, sample } = verify as VerifySchedule
-      const plan = { repair, ...(sample !== undefined && { sample }) }
+      const { repair = false, sample, fast = false } = verify as VerifySchedule
+      const plan = { repair, fast, ...(sample !== undefined && { sample }) }
       await this.#startAt('verify', index, slotOf(verify, Date.now()), plan)
     }
   }

@@ -163,7 +163,8 @@ export class Rebuild {
   async #verify(): Promise<void> {
     if (this.#run.progress.verified === true) return
     await this.#run.note({ compared: 0 }, 'verify')
-    const looking = lookingOf(this.#run, this.#index, this.#generation)
+    // This journey has just written them: nobody else knows the generation.
+    const looking = lookingOf(this.#run, this.#index, { generation: this.#generation, fast: true })
     await Comparison.with(looking, async (comparison) => {
       let found = await comparison.all()
       const refused = new Set<string>()

@@ -16,6 +16,8 @@ import type { Run } from './runner.ts'
 export interface VerifyPlan {
   readonly repair?: boolean
   readonly sample?: number
+  /** Believes the hashes stored in the index: quicker, but documents changed there by hand are not seen. */
+  readonly fast?: boolean
 }
 
 export interface VerifyResult extends Compared {
@@ -24,6 +26,8 @@ export interface VerifyResult extends Compared {
   /** Rows that the subscription was told to read again. */
   readonly repaired: number
   readonly sampled: boolean
+  /** Stored hashes were believed; documents changed in the index by hand were not seen. */
+  readonly fast: boolean
 }
 
 export interface VerifyContext {
@@ -36,14 +40,14 @@ const patienceMs = 120_000
 const emitRows = 500
 
 export async function verify(run: Run, index: DeclaredIndex, context: VerifyContext): Promise<VerifyResult> {
-  const { repair = false, sample } = run.journey.plan as VerifyPlan
+  const { repair = false, sample, fast = false } = run.journey.plan as VerifyPlan
   const refresh = index.refreshOf(context.subscription(index.subscription))
   if (repair && typeof refresh === 'string') {
     throw new HermodError('HMD_REPAIR_IMPOSSIBLE', `${index.name} cannot be repaired: ${refresh}`)
   }
   const total = sample ?? (await index.source.count(run.db)) * 2
   await run.note({ done: 0, total }, 'compare')
-  const looking = lookingOf(run, index, undefined)
+  const looking = lookingOf(run, index, { fast })
   const result = await Comparison.with(looking, async (comparison) => {
     const found = await (sample === undefined ? comparison.all() : comparison.sample(sample))
     tellDrift(context.listener, index, found)
@@ -59,7 +63,7 @@ export async function verify(run: Run, index: DeclaredIndex, context: VerifyCont
 
   function told(found: Compared, repaired: number): VerifyResult {
     const { name, subscription } = index
-    return { index: name, subscription, ...found, repaired, sampled: sample !== undefined }
+    return { index: name, subscription, ...found, repaired, sampled: sample !== undefined, fast }
   }
 }
 
@@ -67,13 +71,18 @@ export function driftOf({ missing, orphaned, stale }: Compared): number {
   return missing + orphaned + stale
 }
 
-/** How a journey compares. */
-export function lookingOf(run: Run, index: DeclaredIndex, generation: string | undefined) {
+/** How a journey compares; the live generation when none is named. */
+export function lookingOf(
+  run: Run,
+  index: DeclaredIndex,
+  { generation, fast }: { readonly generation?: string; readonly fast: boolean },
+) {
   let toldMs = 0
   return {
     db: run.db,
     index,
     generation,
+    fast,
     look: () => run.look(),
     call: <T>(work: (call: { signal: AbortSignal }) => Promise<T>) => engineCall(run, index, work),
     passed: async () => {

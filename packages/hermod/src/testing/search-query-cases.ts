@@ -46,6 +46,9 @@ const hostile = [
   ...['é'.normalize('NFD'), '١٢٣', 'ﬁ', '\n\t', 'to_tsquery($1)', '{"$gt":""}', '-'.repeat(1_000)],
 ]
 
+/** Each stands between two words, and around one. */
+const signs = [...'$<=>^|~°€£¥©™→+&*/#@', '\u00a0', '\u202f', '\u200b']
+
 export const searchQueryCases: readonly SearchCase[] = [
   finds('words are found in every text field, whatever their ending', {
     budget: ['rfc-51', 'rfc-52'],
@@ -97,6 +100,23 @@ export const searchQueryCases: readonly SearchCase[] = [
     'rfc-05': ['rfc-51', 'rfc-52'],
     rfc: ['rfc-51', 'rfc-52'],
   }),
+  {
+    name: 'a word is found whatever sign or invisible space touches it',
+    async run(stage) {
+      await fill(stage)
+      const { engine, index, settle } = stage
+      const made = signs.map((sign, at) => {
+        const content = `<p>Marsupial</p> marmalade${sign}nightjar ${sign}oxbow${sign}`
+        return upsertOf({ id: `sign-${at}`, title: 'Signs', content }, 10 + at)
+      })
+      await engine.upsert(index, made)
+      await settle()
+      const ids = made.map(({ id }) => id).sort()
+      for (const query of ['marsupial ', 'marmalade ', 'nightjar ', 'oxbow ']) {
+        assert.deepEqual(await find(stage, { query, limit: 100 }), ids, query)
+      }
+    },
+  },
   finds('a phrase is found as it stands', {
     '"yearly budget"': ['rfc-51'],
     '"budget yearly"': [],

@@ -30,6 +30,26 @@ const good = (outcomes: readonly Outcome[]) =>
     names(outcomes).join(', '),
   )
 
+/** An engine may refuse one of them, but not change it unnoticed. */
+const strange: readonly Record<string, unknown>[] = [
+  {
+    title: 'fractions',
+    pages: 0.1 + 0.2,
+    customFields: { pi: Math.PI, tiny: 1.5e-300, large: 1.7976931348623157e308 },
+  },
+  { title: 'whole numbers', pages: -0, customFields: { safe: 2 ** 53 - 1, beyond: 2 ** 60, hex: 0xff } },
+  { title: 'nothing', summary: null, content: '', tags: [], customFields: {} },
+  { title: ['two', 'titles'], status: ['a', 'b'], docNumber: ['RFC-1', 'rfc 2'] },
+  { title: 'a half \ud800 pair and \u0001', content: 'line\r\nline\u2028\u0000end' },
+  { title: 'vectors', _vectors: { mine: [0.5, 0.25] } },
+  { title: 'names', id: 'mine', 'a.b': 1, ünïcode: true, hash: 'x', version: 3, document: { keys: 1 } },
+  {
+    title: 'times',
+    modifiedAt: '2027-01-10T08:00:00.123Z',
+    customFields: { deep: { deeper: [[1, [2]], { x: null }] } },
+  },
+]
+
 export const searchWriteCases: readonly SearchCase[] = [
   {
     name: 'a document is found after it was written',
@@ -255,6 +275,39 @@ export const searchWriteCases: readonly SearchCase[] = [
       const [a, b] = (await engine.scan(index)).documents
       assert.equal((await engine.get(index, a?.id ?? ''))?.hash, a?.hash)
       assert.equal(a?.hash, b?.hash)
+    },
+  },
+  {
+    name: 'the hash is that of what a search would show, whatever is in the document; a fast one that of what was written',
+    async run(stage) {
+      await begin(stage)
+      const { engine, index, settle } = stage
+      const all = [...samples.map(({ id: _, ...sample }) => sample), ...strange]
+      const upserts = all.map((one, at) => ({ id: `d${at}`, version: BigInt(at + 1), json: JSON.stringify(one) }))
+      // One by one: an engine may refuse a whole call because of one of them.
+      const outcomes: Outcome[] = []
+      for (const upsert of upserts) outcomes.push(...(await engine.upsert(index, [upsert])))
+      await settle()
+      const hashes = async (fast: boolean) => {
+        const { documents } = await engine.scan(index, { fast })
+        return Object.fromEntries(documents.map(({ id, hash }) => [id, hash]))
+      }
+      const written = all.flatMap((one, at) =>
+        outcomes[at]?.outcome === 'delivered' ? [[`d${at}`, one] as const] : [],
+      )
+      const wanted = (shown: (one: (typeof all)[0]) => object) =>
+        Object.fromEntries(written.map(([id, one]) => [id, documentHash(shown(one))]))
+      assert.ok(written.length >= samples.length, 'the samples are written')
+      const shown = await hashes(false)
+      assert.deepEqual(
+        shown,
+        wanted((one) => engine.givesBack?.(one, definition) ?? one),
+      )
+      assert.deepEqual(
+        await hashes(true),
+        wanted((one) => one),
+      )
+      for (const [id] of written) assert.equal((await engine.get(index, id))?.hash, shown[id])
     },
   },
   {

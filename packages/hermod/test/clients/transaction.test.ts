@@ -223,11 +223,9 @@ describe('on connections that pipeline', () => {
   it('begins nothing if BEGIN was cancelled', async () => {
     const open = pool()
     const client = await open.connect()
-    const { query } = client
-    client.query = ((text: string) =>
-      text === 'begin'
-        ? Promise.reject(Object.assign(new Error('cancelled'), { code: '57014' }))
-        : query.call(client, text)) as never
+    const query = client.query.bind(client) as (text: string) => Promise<unknown>
+    const cancelled = Object.assign(new Error('cancelled'), { code: '57014' })
+    client.query = ((text: string) => (text === 'begin' ? Promise.reject(cancelled) : query(text))) as never
     client.release()
     const work = vi.fn()
     await expect(createOutbox({ pool: open }).transaction(work)).rejects.toMatchObject({ code: '57014' })

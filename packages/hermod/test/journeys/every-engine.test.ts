@@ -6,6 +6,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
 import { drain } from '../../src/testing/index.ts'
 import { everyEngine } from '../support/every-engine.ts'
+import { slowTasks } from '../support/slow-tasks.ts'
 import { BY, type Profiles, prepare, profiles } from './profiles.ts'
 
 const db = useDatabase()
@@ -95,7 +96,7 @@ describe('every engine', () => {
     const stages: Stage[] = []
     for (const [engineName, open] of Object.entries(everyEngine)) {
       const name = `${engineName}_profiles`
-      const { engine, stop } = await open({ pool: db.pool, index: name })
+      const { engine, stop } = await open({ pool: db.pool, index: name, tasks: slowTasks })
       closers.push(stop)
       const made = profiles(db, { engine, name, index: { keepMs: 60_000 } })
       closers.push(() => made.outbox.close())

@@ -49,7 +49,7 @@ export const source = () =>
   })
 
 /** Declares everything; the table must be there and watched. */
-export function profiles(db: TestDatabase, options: ProfilesOptions = {}): Profiles {
+export function profiles(db: Pick<TestDatabase, 'pool'>, options: ProfilesOptions = {}): Profiles {
   const engine = options.engine ?? postgresSearch({ pool: db.pool })
   const outbox = createOutbox({
     pool: db.pool,

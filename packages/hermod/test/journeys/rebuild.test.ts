@@ -122,7 +122,7 @@ describe('verify', () => {
     const [generation] = (await stage.engine.generations('profiles')).filter(({ state }) => state === 'live')
     const table = `search."profiles_g${generation?.id}"`
     await db.query(`delete from ${table} where id in ('7', '8')`)
-    await db.query(`update ${table} set hash = 'x' where id = '9'`)
+    await db.query(`update ${table} set source = '{"id":9,"name":"somebody else"}' where id = '9'`)
     await stage.engine.upsert('profiles', [{ id: 'nobody', version: 1n, json: '{"name":"ghost"}' }])
     const { id } = await stage.outbox.verify('profiles', {}, BY)
     expect((await ended(stage, id)).result).toMatchObject({

@@ -10,6 +10,7 @@ import { documentHash, searchSink } from '../../src/sinks/search/index.ts'
 import { drain } from '../../src/testing/index.ts'
 import { AlgoliaDouble, type Fault } from '../support/algolia/double.ts'
 import { type Change, states, writeChanges } from '../support/changes.ts'
+import { slowTasks } from '../support/slow-tasks.ts'
 
 const db = useDatabase()
 const fields = { title: { kind: 'text' }, pages: { kind: 'number' } } as const
@@ -85,6 +86,7 @@ async function play({ name, fault, times = 0, prepare }: Scene): Promise<void> {
   const { appId, apiKey, hosts } = double
   const engine = algolia({ appId, apiKey, hosts })
   await engine.ensureIndex('documents', { fields })
+  double.application.taskMs = slowTasks
   const hangs = fault !== undefined && 'hang' in fault
   const writer = algolia({ appId, apiKey, hosts, timeoutMs: hangs ? 300 : 10_000 })
   let left = times

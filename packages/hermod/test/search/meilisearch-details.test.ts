@@ -49,6 +49,9 @@ describe('documents', () => {
     ])
     expect((await engine.get('documents', 'half'))?.document.title).toBe('a\ufffdb')
     expect(names(await engine.upsert('documents', [titled('b', 5), number]))).toEqual(['split', 'split'])
+    // The server does not say which one it was: only after another one has passed it is certain.
+    expect(names(await engine.upsert('documents', [number]))).toEqual(['retry'])
+    expect(names(await engine.upsert('documents', [titled('b', 5)]))).toEqual(['delivered'])
     expect(names(await engine.upsert('documents', [number]))).toEqual(['rejected'])
   })
 

@@ -52,7 +52,9 @@ describe('the error table', () => {
     ['no_space_left_on_device', 'system', 'unavailable', 'unavailable'],
     ['database_size_limit_reached', 'internal', 'unavailable', 'unavailable'],
     ['too_many_open_files', 'system', 'retry', 'retry'],
-    ['internal', 'internal', 'retry', 'retry'],
+    ['internal', 'internal', 'split', 'retry'],
+    ['max_fields_limit_exceeded', 'invalid_request', 'split', 'rejected'],
+    ['too_many_vectors', 'invalid_request', 'split', 'rejected'],
   ]
 
   it.each(failures)('%s (%s), by a task', async (code, type, batch, single) => {
@@ -70,6 +72,20 @@ describe('the error table', () => {
     expect(await engine.poll([parked.parked])).toMatchObject([{ outcome: 'retry' }])
     double.queue.fault = () => new Refusal(500, 'internal', 'No space left on device (os error 28)', 'internal')
     expect(names(await engine.upsert('documents', two()))).toEqual(['unavailable', 'unavailable'])
+  })
+
+  it('the reason stays readable behind the name of the index', async () => {
+    const says = async (message: string, type = 'internal') => {
+      double.queue.fault = () => new Refusal(500, type, message, type)
+      const [outcome] = await engine.upsert('documents', [titled('a', 1)])
+      return outcome
+    }
+    const reason = 'Index `documents`: MDB_CORRUPTED: Located page was wrong type, and the reader gave up at once'
+    expect(await says(reason)).toMatchObject({ message: reason })
+    const full = 'Index `documents`: No space left on device (os error 28), while the documents were being written'
+    expect(await says(full)).toMatchObject({ outcome: 'unavailable', message: full })
+    const quoted = await says(`Index \`documents\`: The value \`"${'x'.repeat(60)}"\` is invalid.`, 'new')
+    expect(quoted?.message).toBe('Index `documents`: The value `…` is invalid.')
   })
 
   it('says nothing of documents or keys', async () => {
@@ -173,6 +189,75 @@ describe('parked writes', () => {
     const impatient = meilisearch({ url: double.url, key, taskMs: 100 })
     expect(names(await impatient.upsert('documents', two()))).toEqual(['unavailable', 'unavailable'])
     await impatient.close()
+  })
+})
+
+describe('documents that fail a whole batch without being named', () => {
+  const bad: [what: string, json: string][] = [
+    ['vectors that are no object', '{"_vectors":"many"}'],
+    ['a number without end', '{"huge":1e400}'],
+    ['too deep', `${'{"a":'.repeat(130)}1${'}'.repeat(130)}`],
+  ]
+
+  it.each(bad)('%s: a merged batch splits, and the innocent are neither rejected nor lost', async (_, json) => {
+    double.queue.hold()
+    const handles: string[] = []
+    const culprit = { id: 'bad', version: 1n, json }
+    for (const one of [[titled('a', 1), titled('b', 2)], [titled('c', 3)], [culprit]]) {
+      handles.push(((await engine.upsert('documents', one, { park: true })) as Parked).parked)
+    }
+    double.queue.release()
+    const poll = async () => (await engine.poll(handles)).map((one) => one?.outcome)
+    await expect.poll(poll).toEqual(['split', 'retry', 'retry'])
+    // Sent again at the same time: they are kept apart now, so only the bad one fails.
+    double.queue.hold()
+    const again: string[] = []
+    for (const one of [titled('a', 1), titled('b', 2), culprit, titled('c', 3)]) {
+      again.push(((await engine.upsert('documents', [one], { park: true })) as Parked).parked)
+    }
+    double.queue.release()
+    const outcomes = async () => (await engine.poll(again)).map((one) => one?.outcome)
+    await expect.poll(outcomes).toEqual(['delivered', 'delivered', 'rejected', 'delivered'])
+    expect(await engine.count('documents')).toBe(3)
+  })
+
+  it('a server that can take nothing rejects nothing', async () => {
+    double.queue.fault = () => new Refusal(500, 'internal', 'MDB_PANIC: Update of meta page failed', 'internal')
+    expect(names(await engine.upsert('documents', two()))).toEqual(['split', 'split'])
+    for (let at = 0; at < 3; at++) {
+      expect(names(await engine.upsert('documents', [titled(`d${at}`, at + 1)]))).toEqual(['retry'])
+    }
+  })
+
+  it('a document with too many vectors or fields is told apart from the others', async () => {
+    const embeddings = Array.from({ length: 300 }, () => [1, 2])
+    const vectors = { id: 'v', version: 1n, json: JSON.stringify({ _vectors: { mine: { embeddings } } }) }
+    const fields = Object.fromEntries(Array.from({ length: 66_000 }, (_, at) => [`f${at}`, 1]))
+    for (const one of [vectors, { id: 'f', version: 1n, json: JSON.stringify(fields) }]) {
+      expect(names(await engine.upsert('documents', [titled('a', 1), one]))).toEqual(['split', 'split'])
+      expect(names(await engine.upsert('documents', [one]))).toEqual(['rejected'])
+    }
+  })
+})
+
+describe('a server before 1.12', () => {
+  it('may fail to list its indexes while one is deleted: it is asked again', async () => {
+    const { double: old, engine: at } = await openIndex('1.10.3')
+    const made = await at.createGeneration('documents', wider)
+    await at.dropGeneration('documents', made.id)
+    old.store.run('other', { type: 'indexCreation', primaryKey: 'id' })
+    old.store.run('other', { type: 'indexDeletion' })
+    expect((await at.generations('documents')).map(({ state }) => state)).toEqual(['live'])
+    old.spoil(new Refusal(500, 'internal', 'still', 'internal'), ({ path }) => path === '/indexes')
+    await expect(at.generations('documents')).rejects.toThrow('still')
+  })
+
+  it('says nothing of batches: a document that fails alone is tried again', async () => {
+    const { engine: at } = await openIndex('1.10.3')
+    const odd = { id: 'odd', version: 1n, json: '{"_vectors":5}' }
+    expect(names(await at.upsert('documents', [odd]))).toEqual(['retry'])
+    expect(names(await at.upsert('documents', [titled('a', 1)]))).toEqual(['delivered'])
+    expect(names(await at.upsert('documents', [odd]))).toEqual(['retry'])
   })
 })
 

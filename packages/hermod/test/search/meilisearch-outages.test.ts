@@ -13,6 +13,7 @@ import { type Change, states, writeChanges } from '../support/changes.ts'
 import { type Fault, type MeilisearchDouble, meilisearchDouble } from '../support/meilisearch/double.ts'
 import { Refusal } from '../support/meilisearch/double-store.ts'
 import { definition, isWrite, key } from '../support/meilisearch/open-index.ts'
+import { slowTasks } from '../support/slow-tasks.ts'
 
 const db = useDatabase()
 
@@ -47,7 +48,6 @@ const scenes: readonly Scene[] = [
   {
     name: 'slow-and-restarted',
     prepare: (double) => {
-      double.queue.delayMs = 30
       setTimeout(() => double.restart(), 300)
     },
   },
@@ -94,6 +94,7 @@ async function play({ name, fault, times = 0, undeclared, prepare }: Scene): Pro
   const double = await meilisearchDouble({ key })
   if (!undeclared) await declare(double.url)
   const engine = meilisearch({ url: double.url, key, timeoutMs: fault === 'mute' ? 400 : 10_000 })
+  double.queue.delayMs = slowTasks
   if (fault !== undefined) double.spoil(fault, isWrite, times)
   await prepare?.(double)
   played.set(name, { double, engine })

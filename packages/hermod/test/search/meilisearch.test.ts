@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { meilisearchOverHttp } from '../../src/sinks/search/meilisearch/api.ts'
+import { Suspects } from '../../src/sinks/search/meilisearch/suspects.ts'
 import { Tasks } from '../../src/sinks/search/meilisearch/tasks.ts'
 import { Meilisearch, meilisearch } from '../../src/sinks/search/meilisearch.ts'
 import { exerciseSearchEngine } from '../../src/testing/index.ts'
@@ -35,7 +36,7 @@ afterAll(async () => {
     for (const { uid } of await api.indexes()) {
       if (uid.startsWith(prefix)) tasks.push(await api.deleteIndex(uid))
     }
-    await new Tasks(api, taskMs).results(tasks)
+    await new Tasks(api, { waitMs: taskMs, suspects: new Suspects() }).results(tasks)
     await api.close()
   }
   await double?.stop()

@@ -40,6 +40,40 @@ const upsert = (id: string, document: object = { title: id }): Upsert => {
 const states = async (of: SearchEngine, index: string) =>
   (await of.generations(index)).map(({ id, state }) => `${id} ${state}`)
 
+describe('values as Typesense compares them', () => {
+  it('ties are in the order of ids, with all their signs and case', async () => {
+    const [one, index] = [engine(), newIndex()]
+    await one.ensureIndex(index, { fields: more })
+    const ids = ['-z', 'A', 'a', 'a-b', 'a-c', 'a_a', 'ab', 'a~b', 'ä', '_a']
+    await one.upsert(
+      index,
+      ids.map((id) => upsert(id, { title: 'same', pages: 1 })),
+    )
+    const { hits } = await one.search(index, { sort: [{ field: 'pages' }] })
+    const bytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b))
+    expect(hits.map(({ id }) => id)).toEqual(ids.toSorted(bytes))
+  })
+
+  it('long facet values are told apart, whole characters are shown, and what is shown can be filtered by', async () => {
+    const [one, index] = [engine(), newIndex()]
+    await one.ensureIndex(index, { fields })
+    const long = 'ü'.repeat(200)
+    await one.upsert(index, [
+      upsert('a', { status: `${long}a` }),
+      upsert('b', { status: `${long}b` }),
+      upsert('c', { status: 'ü'.repeat(127) }),
+    ])
+    const { facets } = await one.search(index, { facets: ['status'] })
+    const values = (facets.status ?? []).map(({ value }) => value)
+    expect(values).toHaveLength(3)
+    expect(values.join()).not.toContain('\ufffd')
+    for (const value of values) {
+      expect((await one.search(index, { filters: { status: { anyOf: [value] } } })).total).toBe(1)
+    }
+    expect((await one.search(index, { filters: { status: { anyOf: [`${long}b`] } } })).hits[0]?.id).toBe('b')
+  })
+})
+
 describe('generations', () => {
   it('a roll-back goes to and fro, and the next generation is a new one', async () => {
     const index = newIndex()

@@ -67,6 +67,12 @@ describe('the whole call', () => {
     ['500', { status: 500 }, { outcome: 'unavailable', status: 500 }],
     ['504 of a balancer', { status: 504, text: '<html>' }, { outcome: 'unavailable' }],
     ['a full disk', { status: 422, message: busy }, { outcome: 'unavailable', afterMs: 10_000 }],
+    ['maintenance', { status: 422, message: 'Skipping writes.' }, { outcome: 'unavailable', afterMs: 10_000 }],
+    [
+      'a change of the collection',
+      { status: 422, message: 'Another collection update operation is in progress.' },
+      { outcome: 'unavailable', afterMs: 10_000 },
+    ],
     ['401', { status: 401 }, { outcome: 'misconfigured', message: /apiKey/ as never }],
     ['a redirect', { status: 302 }, { outcome: 'misconfigured' }],
     ['a page instead of lines', { status: 200, text: '<html>hello' }, { outcome: 'unavailable' }],

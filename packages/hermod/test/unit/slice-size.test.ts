@@ -64,3 +64,13 @@ it('one call that hangs changes little', () => {
   const { ms } = send(size, 100)
   expect(ms[Math.floor(ms.length * 0.95)]).toBeLessThan(16)
 })
+
+it('a destination that takes half a second for whatever it gets: large slices after a few calls', () => {
+  const size = new SliceSize()
+  const counts = Array.from({ length: 8 }, () => {
+    const count = size.next()
+    size.took(count, 500 + count / 10)
+    return count
+  })
+  expect(counts).toEqual([1, 64, 256, 1_000, 1_000, 1_000, 1_000, 1_000])
+})

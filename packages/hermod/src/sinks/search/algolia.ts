@@ -7,7 +7,7 @@ import { checkOptions, integer, list, optional, secret, text } from '../../check
 import { httpUrl } from '../http.ts'
 import type { Capabilities } from '../sink.ts'
 import { type AlgoliaApi, AlgoliaHttp, algoliaHosts } from './algolia/api.ts'
-import { liveKey, versionOf } from './algolia/document.ts'
+import { liveKey, storedOf } from './algolia/document.ts'
 import { AlgoliaGenerations } from './algolia/generations.ts'
 import { outcomeOfAlgoliaError, setupError } from './algolia/outcomes.ts'
 import { scanIn } from './algolia/scan.ts'
@@ -15,11 +15,13 @@ import { searchIn } from './algolia/search.ts'
 import type { AlgoliaGeneration } from './algolia/state.ts'
 import { TaskPoll } from './algolia/tasks.ts'
 import { AlgoliaWriter, bytesMax, itemsMax } from './algolia/write.ts'
+import { checkDefinition } from './check-definition.ts'
 import type { Values } from './check-document.ts'
 import type { ResolvedRequest } from './check-request.ts'
+import type { IndexDefinition } from './definition.ts'
 import type { Call, Deletion, Health, ScanPage, Upsert } from './engine.ts'
 import { displayed } from './items.ts'
-import { EngineShell } from './shell.ts'
+import { EngineShell, type Looking } from './shell.ts'
 
 export interface AlgoliaOptions {
   readonly appId: string
@@ -94,11 +96,10 @@ export class AlgoliaSearch extends EngineShell<AlgoliaGeneration> {
     return searchIn(this.#api, generation, request, call)
   }
 
-  protected async getFrom({ indexName, definition }: AlgoliaGeneration, id: string, call: Call) {
+  protected async getFrom({ indexName, definition }: AlgoliaGeneration, id: string, call: Looking) {
     const record = await this.#api.getObject(indexName, id, call)
     if (record === undefined || Number(record.deletedAt) > 0) return undefined
-    const document = displayed(definition, (record.document ?? {}) as Values)
-    return { id, version: versionOf(record), hash: String(record.hash), document }
+    return storedOf(definition, record, call.fast)
   }
 
   protected async countIn({ indexName }: AlgoliaGeneration, call: Call) {
@@ -106,8 +107,13 @@ export class AlgoliaSearch extends EngineShell<AlgoliaGeneration> {
     return (await this.#api.search([all], call))[0]?.nbHits ?? 0
   }
 
-  protected scanIn({ indexName }: AlgoliaGeneration, page: ScanPage, call: Call) {
-    return scanIn(this.#api, indexName, page, call)
+  protected scanIn(generation: AlgoliaGeneration, page: ScanPage, call: Call) {
+    return scanIn(this.#api, generation, page, call)
+  }
+
+  /** Hidden fields are never given back, whoever asks. */
+  givesBack(document: Values, definition: IndexDefinition) {
+    return displayed(checkDefinition('index', definition), document)
   }
 
   /** An index is only deleted when no process can still use it. */

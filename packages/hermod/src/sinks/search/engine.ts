@@ -35,11 +35,17 @@ export interface SearchEngine {
   poll?(handles: readonly string[], options?: Call): Promise<readonly (Outcome | undefined)[]>
 
   search(index: string, request?: SearchRequest): Promise<SearchResult>
-  get(index: string, id: string, options?: Read): Promise<StoredDocument | undefined>
+  get(index: string, id: string, options?: Look): Promise<StoredDocument | undefined>
   /** Documents that are not deleted; exact. */
   count(index: string, options?: Read): Promise<number>
   /** One page in the engine's own order, each document once: what `verify` compares. */
   scan(index: string, page?: ScanPage): Promise<ScannedPage>
+
+  /**
+   * A document as this engine gives it back, if something of it is kept back: `verify` compares the hash of this. The
+   * document as it is when left out.
+   */
+  givesBack?(document: Readonly<Record<string, unknown>>, definition: IndexDefinition): object
 
   /** A new, empty generation. It gets all writes from now on. Only one can be building at a time. */
   createGeneration(index: string, definition: IndexDefinition, options?: Call): Promise<Generation>
@@ -64,6 +70,15 @@ export interface Call {
 export interface Read extends Call {
   /** The live generation when left out. */
   readonly generation?: string
+}
+
+/** How the hash of a document is found. */
+export interface Look extends Read {
+  /**
+   * The hash that was stored when the document was written, where the engine keeps one. Quicker, but what was changed
+   * in the engine since is not seen. False when left out: made from what a search would show.
+   */
+  readonly fast?: boolean
 }
 
 export interface Write extends Call {
@@ -94,13 +109,13 @@ export interface Deletion {
 export interface StoredDocument {
   readonly id: string
   readonly version: bigint
-  /** `documentHash` of what was written, as in a scan: what a sampled `verify` compares. */
+  /** As in a scan: what a sampled `verify` compares. */
   readonly hash: string
   /** The displayed fields. */
   readonly document: Readonly<Record<string, unknown>>
 }
 
-export interface ScanPage extends Read {
+export interface ScanPage extends Look {
   /** `next` of the page before. */
   readonly after?: string
   /** 1,000 when left out. */
@@ -116,7 +131,10 @@ export interface ScannedPage {
 export interface ScannedDocument {
   readonly id: string
   readonly version: bigint
-  /** `documentHash` of what was written. */
+  /**
+   * `documentHash` of what a search would show. Another one if the fields that are searched, counted and sorted by do
+   * not fit the document any more. With `fast`: of what was written.
+   */
   readonly hash: string
 }
 

@@ -21,6 +21,8 @@ const LETTER = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g')
 const ACCENT = /[\u0300-\u036f]/g
 /** Written without spaces: every character is a word, and a query of several is a phrase. */
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu
+/** Parts words. Some of them would be spelt in letters below: `Brand™` is not `brandtm`. */
+const SYMBOL = /\p{S}/gu
 const RUN = /[\p{L}\p{N}\p{M}]+/gu
 const ASCII = /^[\x20-\x7e\s]*$/
 
@@ -31,6 +33,7 @@ export function fold(text: string): string {
   const lower = text.toLowerCase()
   if (ASCII.test(lower)) return lower
   return lower
+    .replace(SYMBOL, ' ')
     .normalize('NFKD')
     .replace(ACCENT, '')
     .normalize('NFC')

@@ -8,18 +8,25 @@ import { httpUrl } from '../http.ts'
 import { type Capabilities, unavailable } from '../sink.ts'
 import type { ResolvedRequest } from './check-request.ts'
 import type { Call, Deletion, Health, ScanPage, Upsert } from './engine.ts'
-import { isMissing, type MeilisearchApi, MeilisearchError, meilisearchOverHttp } from './meilisearch/api.ts'
-import { displayed, idOf, primaryKeyOf, versionOf } from './meilisearch/document.ts'
+import {
+  isMissing,
+  type MeilisearchApi,
+  type MeilisearchDocument,
+  MeilisearchError,
+  meilisearchOverHttp,
+} from './meilisearch/api.ts'
+import { hiddenFields, primaryKeyOf, storedOf } from './meilisearch/document.ts'
 import { MeilisearchGenerations } from './meilisearch/generations.ts'
 import { outcomeOfMeilisearch } from './meilisearch/outcomes.ts'
 import { PendingVersions } from './meilisearch/pending.ts'
 import { type MeilisearchGeneration, Registry } from './meilisearch/registry.ts'
 import { scanIn } from './meilisearch/scan.ts'
-import { hashField } from './meilisearch/schema.ts'
 import { searchIn } from './meilisearch/search.ts'
+import { Suspects } from './meilisearch/suspects.ts'
 import { Tasks } from './meilisearch/tasks.ts'
 import { MeilisearchWriter } from './meilisearch/write.ts'
-import { EngineShell } from './shell.ts'
+import { EngineShell, type Looking } from './shell.ts'
+import { without } from './shown-hash.ts'
 
 export interface MeilisearchOptions {
   /** `http://127.0.0.1:7700` */
@@ -79,14 +86,15 @@ export class Meilisearch extends EngineShell<MeilisearchGeneration> {
 
   constructor(api: MeilisearchApi, { prefix = '', taskMs, tombstonesMs }: EngineOptions) {
     const pending = new PendingVersions()
-    const tasks = new Tasks(api, taskMs, (task) => pending.ended(task))
+    const suspects = new Suspects()
+    const tasks = new Tasks(api, { waitMs: taskMs, suspects, ended: (task) => pending.ended(task) })
     const registry = new Registry(api, tasks, prefix)
     const generations = new MeilisearchGenerations(api, registry)
     super(generations, generationsMs)
     this.#api = api
     this.#tasks = tasks
     this.#generations = generations
-    this.#writer = new MeilisearchWriter(api, { tasks, pending, registry, tombstonesMs })
+    this.#writer = new MeilisearchWriter(api, { tasks, pending, suspects, registry, tombstonesMs })
   }
 
   protected upserting(documents: readonly Upsert[]) {
@@ -105,19 +113,21 @@ export class Meilisearch extends EngineShell<MeilisearchGeneration> {
     return searchIn(this.#api, generation, request, call)
   }
 
-  protected async getFrom({ uid, definition }: MeilisearchGeneration, id: string, call: Call) {
+  protected async getFrom({ uid, definition }: MeilisearchGeneration, id: string, call: Looking) {
     const found = await this.#api.document(uid, primaryKeyOf(id), call)
-    if (found === undefined) return undefined
-    const document = displayed(definition, found)
-    return { id: idOf(found), version: versionOf(found), hash: String(found[hashField]), document }
+    return found === undefined ? undefined : storedOf(definition, found, call.fast)
   }
 
   protected countIn({ uid }: MeilisearchGeneration, call: Call) {
     return this.#api.count(uid, call)
   }
 
-  protected async scanIn({ uid }: MeilisearchGeneration, page: ScanPage, call: Call) {
-    return scanIn(this.#api, uid, { ...page, version: await this.#serverVersion(call) }, call)
+  givesBack(document: MeilisearchDocument) {
+    return without(document, ...hiddenFields)
+  }
+
+  protected async scanIn(generation: MeilisearchGeneration, page: ScanPage, call: Call) {
+    return scanIn(this.#api, generation, { ...page, version: await this.#serverVersion(call) }, call)
   }
 
   protected isMissing = isMissing

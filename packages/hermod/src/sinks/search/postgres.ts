@@ -12,10 +12,10 @@ import { displayed } from './items.ts'
 import { type Session, withSession } from './postgres/api.ts'
 import { type PostgresGeneration, PostgresGenerations } from './postgres/generations.ts'
 import { outcomeOfSqlError } from './postgres/outcomes.ts'
-import { scanIn } from './postgres/scan.ts'
+import { columns, hashed, scanIn } from './postgres/scan.ts'
 import { searchIn } from './postgres/search.ts'
 import { PostgresWriter } from './postgres/write.ts'
-import { EngineShell } from './shell.ts'
+import { EngineShell, type Looking } from './shell.ts'
 
 export interface PostgresSearchOptions {
   /** A pool of `pg` (yours to end), or a connection string. */
@@ -93,15 +93,16 @@ export class PostgresSearch extends EngineShell<PostgresGeneration> {
     return this.#on(call, (session) => searchIn(session, this.#schema, generation, request))
   }
 
-  protected getFrom({ table, definition }: PostgresGeneration, id: string, call: Call) {
+  protected getFrom(generation: PostgresGeneration, id: string, call: Looking) {
     return this.#on(call, async (session) => {
-      const [row] = await session.rows(
-        `select version::text, hash, source::text as json from ${table} where id = $1 and not deleted`,
-        [id],
-      )
+      const { table, definition } = generation
+      const [row] = await session.rows(`select ${columns(generation)} from ${table} where id = $1 and not deleted`, [
+        id,
+      ])
       if (row === undefined) return undefined
       const document = displayed(definition, JSON.parse(row.json as string))
-      return { id, version: BigInt(row.version as string), hash: row.hash as string, document }
+      const [found] = call.fast ? [] : await hashed(session, generation, [row])
+      return { id, version: BigInt(row.version as string), hash: found?.hash ?? (row.hash as string), document }
     })
   }
 

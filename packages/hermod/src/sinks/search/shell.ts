@@ -47,6 +47,11 @@ interface WriteOptions extends contract.Write {
 
 type Item = contract.Deletion
 
+/** A call that reads a document with its hash. */
+export interface Looking extends contract.Call {
+  readonly fast: boolean
+}
+
 export abstract class EngineShell<G extends OwnGeneration> implements contract.SearchEngine {
   abstract readonly name: string
   abstract readonly capabilities: Partial<Capabilities>
@@ -61,11 +66,7 @@ export abstract class EngineShell<G extends OwnGeneration> implements contract.S
   }
 
   protected abstract searchIn(generation: G, request: ResolvedRequest, call: contract.Call): Promise<SearchResult>
-  protected abstract getFrom(
-    generation: G,
-    id: string,
-    call: contract.Call,
-  ): Promise<contract.StoredDocument | undefined>
+  protected abstract getFrom(generation: G, id: string, call: Looking): Promise<contract.StoredDocument | undefined>
   protected abstract countIn(generation: G, call: contract.Call): Promise<number>
   protected abstract scanIn(generation: G, page: contract.ScanPage, call: contract.Call): Promise<contract.ScannedPage>
   protected abstract upserting(documents: readonly contract.Upsert[]): Send<G>
@@ -115,8 +116,9 @@ export abstract class EngineShell<G extends OwnGeneration> implements contract.S
     )
   }
 
-  get(index: string, id: string, options: contract.Read = {}): Promise<contract.StoredDocument | undefined> {
-    return this.reading(index, options, (generation, call) => this.getFrom(generation, id, call))
+  get(index: string, id: string, options: contract.Look = {}): Promise<contract.StoredDocument | undefined> {
+    const { fast = false } = options
+    return this.reading(index, options, (generation, call) => this.getFrom(generation, id, { ...call, fast }))
   }
 
   count(index: string, options: contract.Read = {}): Promise<number> {

@@ -9,7 +9,7 @@ import type { Capabilities } from '../sink.ts'
 import { idProblem } from './check-document.ts'
 import type { ResolvedRequest } from './check-request.ts'
 import type { Call, Deletion, Health, ScanPage, Upsert } from './engine.ts'
-import { EngineShell } from './shell.ts'
+import { EngineShell, type Looking } from './shell.ts'
 import { isMissing, type TypesenseApi, TypesenseError, TypesenseHttp } from './typesense/api.ts'
 import { encodeId, storedDocument } from './typesense/document.ts'
 import { type TypesenseGeneration, TypesenseGenerations } from './typesense/generations.ts'
@@ -85,18 +85,18 @@ export class TypesenseSearch extends EngineShell<TypesenseGeneration> {
     return searchIn(this.#api, generation, request, call)
   }
 
-  protected async getFrom({ collection, definition }: TypesenseGeneration, id: string, call: Call) {
+  protected async getFrom({ collection, definition }: TypesenseGeneration, id: string, call: Looking) {
     if (idProblem(id) !== undefined) return undefined
     const stored = await this.#api.document(collection, encodeId(id), call)
-    return stored === undefined ? undefined : storedDocument(definition, stored)
+    return stored === undefined ? undefined : storedDocument(definition, stored, call.fast)
   }
 
   protected async countIn({ collection }: TypesenseGeneration, call: Call) {
     return (await this.#api.collection(collection, call)).num_documents
   }
 
-  protected scanIn({ collection }: TypesenseGeneration, page: ScanPage, call: Call) {
-    return scanIn(this.#api, collection, page, call)
+  protected scanIn(generation: TypesenseGeneration, page: ScanPage, call: Call) {
+    return scanIn(this.#api, generation, page, call)
   }
 
   protected isMissing = isMissing

@@ -60,7 +60,7 @@ export class Pace {
     this.#shared.busy = undefined
   }
 
-  /** This loop has nothing more to send: wakes the others. */
+  /** This loop has nothing to send just now: wakes the others. */
   done(): void {
     for (const wake of this.#shared.wakes) wake.stir()
   }
@@ -83,9 +83,10 @@ export class Pace {
     return count
   }
 
-  took(count: number, ms: number): void {
+  /** `parkedMs` of `ms` the destination worked on its own: nobody has to rest from that. */
+  took(count: number, ms: number, parkedMs = 0): void {
     this.#size.took(count, ms)
-    this.rest(ms)
+    this.rest(ms - parkedMs)
   }
 
   /** Rests after work that took `ms`: longer while there are live events. */

@@ -1,7 +1,8 @@
 /**
  * The replay side of one claim loop: between live batches, one lane at a time sends a slice of what lies
  * between its replay cursor and its live cursor. While a slice is under way its lane is not read, so order
- * holds. Slices are short, so that live events do not wait for long.
+ * holds. Slices are short, so that live events do not wait for long. While the destination works on a parked
+ * slice, another lane sends its own.
  *
  *   look for a window (the lane goes on) ──▶ slice: read, send, settle (the lane waits) ──▶ …
  *                                   ▲                         │
@@ -20,6 +21,7 @@ import {
 import type { Entry } from '../../flow/result.ts'
 import { Result } from '../../flow/result.ts'
 import { type Settlement, settlement } from '../../flow/settle.ts'
+import type { Outcome } from '../../sinks/sink.ts'
 import { notify } from '../../telemetry.ts'
 import type { Breaker } from '../breaker.ts'
 import { judge } from '../judge.ts'
@@ -41,6 +43,16 @@ const windowRows = 2_000
 
 type Replay = NonNullable<ReturnType<Station['state']>['replay']>
 type Part = Pick<Window, 'positions' | 'ids' | 'hashes'>
+
+/** Events of one lane on their way. */
+interface Slice {
+  /** The loop looked for live events meanwhile: it must look again. */
+  missed: boolean
+  readonly startedMs: number
+  /** How long the destination worked on it. */
+  parkedMs: number
+  ended: Promise<void>
+}
 
 /** How far the replay of a leased lane is. */
 interface Place {
@@ -65,9 +77,9 @@ export class Replaying {
   readonly #pace: Pace
   readonly #places = new WeakMap<LeasedLane, Place>()
   #begun = 0
-  #work: Promise<void> | undefined
-  /** The loop looked for live events while a slice was under way: it must look again. */
-  #missed = false
+  /** Under way; all but the active one are parked. */
+  readonly #slices = new Set<Slice>()
+  #active: Slice | undefined
 
   constructor(station: Station, { leases, sending, breaker }: Omit<RoundParts, 'parking'>, wake: Wake) {
     this.#station = station
@@ -82,19 +94,19 @@ export class Replaying {
   get open(): boolean {
     const { replay, mode, held } = this.#station.state()
     if (replay === undefined || mode !== 'live' || held) return false
-    return this.#work !== undefined || this.#lanes(replay).length > 0
+    return this.#slices.size > 0 || this.#lanes(replay).length > 0
   }
 
-  /** Milliseconds until a slice may start; infinite while one is under way, or if none is left. */
+  /** Milliseconds until a slice may start; infinite while one is being sent, or if none is left. */
   get waitMs(): number {
     const { replay } = this.#station.state()
-    if (replay === undefined || this.#work !== undefined || !this.open) return Number.POSITIVE_INFINITY
-    return this.#pace.waitMs(replay)
+    if (replay === undefined || this.#active !== undefined || !this.open) return Number.POSITIVE_INFINITY
+    return this.#lanes(replay).length === 0 ? Number.POSITIVE_INFINITY : this.#pace.waitMs(replay)
   }
 
-  /** The loop looks for live events, and skips the lane whose slice is under way. */
+  /** The loop looks for live events, and skips the lanes whose slices are under way. */
   looked(): void {
-    if (this.#work !== undefined) this.#missed = true
+    for (const slice of this.#slices) slice.missed = true
   }
 
   /** Called between live rounds: nothing of these lanes is in flight or read ahead. */
@@ -103,24 +115,23 @@ export class Replaying {
     if (replay === undefined) return
     const lanes = this.#lanes(replay)
     const lane = lanes[this.#begun++ % lanes.length]
-    if (lane !== undefined) this.#start(() => this.#advance(replay, lane))
+    if (lane !== undefined) this.#start((slice) => this.#advance(replay, lane, slice))
   }
 
   /** The breaker is open and there is no live event to probe with: probes with one event of a replay. */
   async probe(): Promise<boolean> {
     const { replay } = this.#station.state()
     const [lane] = replay === undefined ? [] : this.#lanes(replay)
-    if (replay === undefined || lane === undefined || this.#work !== undefined) return false
+    if (replay === undefined || lane === undefined || this.#slices.size > 0) return false
     const place = await this.#find(replay, lane)
     if (place.met || place.window === undefined || !(await this.#breaker.mayProbe())) return false
-    this.#start(() => this.#send(replay, lane, place, 1))
-    await this.#work
+    await this.#start((slice) => this.#send(replay, lane, place, 1, slice)).ended
     return true
   }
 
   /** Resolves when the slice under way has ended. */
   async end(): Promise<void> {
-    await this.#work
+    await Promise.all([...this.#slices].map(({ ended }) => ended))
   }
 
   /** Its loop has ended. */
@@ -137,29 +148,52 @@ export class Replaying {
     })
   }
 
-  #start(work: () => Promise<void>): void {
+  #start(work: (slice: Slice) => Promise<void>): Slice {
+    const slice: Slice = { missed: false, startedMs: performance.now(), parkedMs: 0, ended: Promise.resolve() }
     this.#pace.begun()
-    this.#missed = false
-    this.#work = work()
+    this.#slices.add(slice)
+    this.#active = slice
+    slice.ended = work(slice)
       .catch((error) => {
         const { listener, subscription } = this.#station
         notify(listener, 'error', { during: 'replay', error, subscription: subscription.name })
         this.#pace.failed()
       })
-      .finally(() => {
-        this.#work = undefined
-        this.#pace.ended()
-        if (!this.open) this.#pace.done()
-        if (this.#missed) this.#wake.wake()
-        else this.#wake.stir()
-      })
+      .finally(() => this.#ended(slice))
+    return slice
   }
 
-  async #advance(replay: Replay, lane: LeasedLane): Promise<void> {
+  #ended(slice: Slice): void {
+    this.#slices.delete(slice)
+    this.#pause(slice)
+    if (!this.open) this.#pace.done()
+    if (slice.missed) this.#wake.wake()
+    else this.#wake.stir()
+  }
+
+  /** It is no longer being sent: another may begin. */
+  #pause(slice: Slice): void {
+    if (this.#active !== slice) return
+    this.#active = undefined
+    this.#pace.ended()
+  }
+
+  /** Waits for the end of a parked call. */
+  async #parked(slice: Slice, handle: string): Promise<Outcome | undefined> {
+    const parkedAtMs = performance.now()
+    this.#pace.rest(parkedAtMs - slice.startedMs)
+    this.#pause(slice)
+    this.#pace.done()
+    const outcome = await this.#station.poller?.wait(handle).ended
+    slice.parkedMs += performance.now() - parkedAtMs
+    return outcome
+  }
+
+  async #advance(replay: Replay, lane: LeasedLane, slice: Slice): Promise<void> {
     const known = this.#places.get(lane)
     if (known?.journey === replay.journey && known.window !== undefined) {
       const count = this.#pace.allowance(replay)
-      if (count > 0) await this.#send(replay, lane, known, count)
+      if (count > 0) await this.#send(replay, lane, known, count, slice)
     } else {
       const startedMs = performance.now()
       await this.#find(replay, lane)
@@ -197,7 +231,7 @@ export class Replaying {
     place.used = 0
   }
 
-  async #send(replay: Replay, lane: LeasedLane, place: Place, count: number): Promise<void> {
+  async #send(replay: Replay, lane: LeasedLane, place: Place, count: number, slice: Slice): Promise<void> {
     const startedMs = performance.now()
     lane.parked = 'waiting'
     try {
@@ -205,8 +239,8 @@ export class Replaying {
       // The lane is not read now: what was delivered since the window was read is looked at too.
       while (this.#left(place) === 0 && (place.window as Window).through < lane.cursor)
         await this.#look(replay, lane, place, (place.window as Window).through)
-      const sent = await this.#slice(replay, lane, place, count)
-      this.#pace.took(sent, performance.now() - startedMs)
+      const sent = await this.#slice(replay, lane, place, count, slice)
+      this.#pace.took(sent, performance.now() - startedMs, slice.parkedMs)
     } finally {
       lane.parked = undefined
     }
@@ -216,7 +250,7 @@ export class Replaying {
     return (window?.positions.length ?? 0) - used
   }
 
-  async #slice(replay: Replay, lane: LeasedLane, place: Place, count: number): Promise<number> {
+  async #slice(replay: Replay, lane: LeasedLane, place: Place, count: number, under: Slice): Promise<number> {
     const window = place.window as Window
     const part = partOf(window, place.used, count)
     const last = place.used + part.positions.length >= window.positions.length
@@ -234,7 +268,7 @@ export class Replaying {
       return 0
     }
     const cut = slice.through !== undefined && slice.through < BigInt(part.positions.at(-1) ?? 0)
-    return this.#deliver(replay, lane, place, {
+    return this.#deliver(replay, lane, place, under, {
       entries: slice.entries,
       to: cut ? (slice.through as bigint) : to,
       looked: cut ? indexAfter(part.positions, slice.through as bigint) : part.positions.length,
@@ -245,15 +279,15 @@ export class Replaying {
     replay: Replay,
     lane: LeasedLane,
     place: Place,
+    slice: Slice,
     { entries, to, looked }: { entries: Entry[]; to: bigint; looked: number },
   ): Promise<number> {
     const startedMs = performance.now()
-    const { poller, random, subscription } = this.#station
+    const { random, subscription } = this.#station
     const known = new Result()
     for (const entry of entries) if (entry.mark === 'blocked') known.set(entry, 'blocked')
     const going = entries.filter((entry) => entry.mark !== 'blocked')
-    const ended = (handle: string) => poller?.wait(handle).ended ?? Promise.resolve(undefined)
-    const result = await this.#sending.call(going, ended)
+    const result = await this.#sending.call(going, (handle) => this.#parked(slice, handle))
     result.add(known)
     place.strikes.note(going, result, this.#station.passes + deliveredIn(result))
     const delay = (attempt: number, afterMs: number | undefined) =>

@@ -5,6 +5,9 @@
 
 const sliceMs = 8
 const countMax = 1_000
+/** A call with one event takes this long: the first slices hold so many, and grow faster. */
+const slowMs = 100
+const slowCount = 64
 /** So often a slice has one event only: that is what a call costs, whatever is in it. */
 const soleEvery = 32
 /** The median of the last few: one slow call says nothing about the others. */
@@ -25,14 +28,26 @@ export class SliceSize {
     if (count === 1) this.#learn(ms)
     const targetMs = Math.max(sliceMs, 2 * this.#typicalMs())
     if (count > 1 && ms > targetMs) this.#count = Math.max(1, Math.floor(this.#count / 2))
-    else if (count >= this.#count && ms <= targetMs / 2) this.#count = Math.min(countMax, this.#count * 2)
+    else if (count >= this.#count && ms <= this.#quickMs())
+      this.#count = Math.min(countMax, this.#count * this.#growth())
   }
 
   failed(): void {
     this.#count = Math.max(1, Math.floor(this.#count / 4))
   }
 
+  /** A slice this quick may be twice as large. It is never quicker than a call that has to wait for its destination. */
+  #quickMs(): number {
+    return Math.max(sliceMs / 2, 1.5 * this.#typicalMs())
+  }
+
+  /** Where a call takes long whatever is in it, small slices are what makes a replay slow. */
+  #growth(): number {
+    return this.#typicalMs() >= slowMs ? 4 : 2
+  }
+
   #learn(ms: number): void {
+    if (this.#soleMs.length === 0 && ms >= slowMs) this.#count = slowCount
     this.#soleMs.push(ms)
     if (this.#soleMs.length > solesMax) this.#soleMs.shift()
   }

@@ -3,6 +3,7 @@
  * once, and takes effect when its task is published.
  */
 
+import { type TaskTime, timeOf } from '../slow-tasks.ts'
 import { type FilterParams, filterOf } from './double-filters.ts'
 import type { AlgoliaRecord, Settings } from './double-search.ts'
 
@@ -27,7 +28,7 @@ interface Task {
 export class DoubleApplication {
   readonly indices = new Map<string, DoubleIndex>()
   /** A task is published this long after it was accepted. */
-  taskMs = 0
+  taskMs: TaskTime = 0
   /** Tasks of one index are published newest first: their order is nowhere promised. */
   disorder = false
   #waiting: Task[] = []
@@ -59,7 +60,7 @@ export class DoubleApplication {
     if (!this.#held && !this.#due) {
       this.#due = true
       if (this.taskMs === 0) setImmediate(() => this.#publish())
-      else setTimeout(() => this.#publish(), this.taskMs).unref()
+      else setTimeout(() => this.#publish(), timeOf(this.taskMs)).unref()
     }
     return id
   }

@@ -133,9 +133,10 @@ class Parser {
     }
     const texts = new Set(values.map(filterValue))
     const numbers = new Set(values.filter(isNumeral).map(Number))
-    return (document) =>
-      textsIn(document[name]).some((value) => texts.has(value)) ||
-      numbersIn(document[name]).some((value) => numbers.has(value))
+    return ({ [name]: value }) => {
+      if (typeof value === 'number') return numbers.has(value)
+      return textsIn(value).some((one) => texts.has(one)) || numbersIn(value).some((one) => numbers.has(one))
+    }
   }
 
   #equal(name: string): Condition {

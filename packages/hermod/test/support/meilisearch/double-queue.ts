@@ -2,6 +2,7 @@
  * The task queue of the double of Meilisearch: numbered, run in order, neighbours of one index and
  * kind in one batch, each task all or nothing. It can be held, slowed down, and survives a restart.
  */
+import { type TaskTime, timeOf } from '../slow-tasks.ts'
 import { type ErrorBody, Refusal, type Store, type Work } from './double-store.ts'
 
 export type Status = 'enqueued' | 'processing' | 'succeeded' | 'failed' | 'canceled'
@@ -31,16 +32,19 @@ export class Queue {
   readonly tasks: Task[] = []
   readonly #work = new Map<number, Work>()
   readonly #store: Store
-  /** Between starting a batch and ending it. */
-  delayMs = 0
+  /** Servers from 1.12 on merge additions and deletions by id; deletions by filter stay alone. */
+  readonly #mixes: boolean
+  /** Between starting a batch and ending it; two numbers: anything in between. */
+  delayMs: TaskTime = 0
   fault: TaskFault | undefined
   #held = false
   #running = false
   #batches = 0
   #life = 0
 
-  constructor(store: Store) {
+  constructor(store: Store, mixes = true) {
     this.#store = store
+    this.#mixes = mixes
   }
 
   add(indexUid: string | null, work: Work, customMetadata?: string): Task {
@@ -134,7 +138,8 @@ export class Queue {
       for (const task of batch) this.#run(task, spoilt)
       this.#turn(life)
     }
-    if (this.delayMs > 0) setTimeout(end, this.delayMs)
+    const delayMs = timeOf(this.delayMs)
+    if (delayMs > 0) setTimeout(end, delayMs)
     else end()
   }
 
@@ -142,17 +147,24 @@ export class Queue {
     const waiting = this.tasks.filter(({ status }) => status === 'enqueued')
     const [first] = waiting
     if (first === undefined) return []
-    if (!MERGED.has(first.type)) return [first]
+    const kind = this.#kind(first)
+    if (kind === undefined) return [first]
     const others = waiting.filter((task) => touches(task, this.#work.get(task.uid), first.indexUid))
-    const end = others.findIndex((task) => task.type !== first.type)
+    const end = others.findIndex((task) => this.#kind(task) !== kind)
     return end === -1 ? others : others.slice(0, end)
   }
 
-  /** What is only met while indexing fails everything that was merged into the batch. */
+  /** What it can be merged with; undefined: with nothing. */
+  #kind({ uid, type }: Task): string | undefined {
+    const work = this.#work.get(uid)
+    if (!MERGED.has(type) || (work?.type === 'documentDeletion' && work.filter !== undefined)) return undefined
+    return this.#mixes ? 'documents' : type
+  }
+
   #spoilt({ uid, indexUid }: Task): Refusal | undefined {
     const work = this.#work.get(uid)
     if (work?.type !== 'documentAdditionOrUpdate') return undefined
-    return this.#store.geoProblem(indexUid as string, work.documents)
+    return this.#store.problemIn(indexUid as string, work.documents)
   }
 
   #run(task: Task, spoilt: Refusal | undefined): void {

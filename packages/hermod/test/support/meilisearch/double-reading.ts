@@ -125,9 +125,11 @@ function displayed(asked: readonly string[] | undefined, allowed: readonly strin
   return wanted === undefined ? [...allowed] : wanted.filter((name) => allowed.includes(name))
 }
 
-function only(document: Document, fields: readonly string[] | undefined): Document {
-  if (fields === undefined || fields.includes('*')) return document
-  return Object.fromEntries(Object.entries(document).filter(([name]) => fields.includes(name)))
+/** Vectors are only given to who asks for them, which the double does not know. */
+export function only(document: Document, fields?: readonly string[]): Document {
+  const all = fields === undefined || fields.includes('*')
+  const shown = Object.entries(document).filter(([name]) => name !== '_vectors' && (all || fields.includes(name)))
+  return Object.fromEntries(shown)
 }
 
 function conditionOf(filter: unknown, { settings }: Index, uid: string, code: string) {

@@ -2,7 +2,7 @@
 import type { DoubleRequest } from './double.ts'
 import { type Body, bodyOf, checkUid, documentsIn, fromQuery, jsonOf, listIn, refuseUnknown } from './double-payload.ts'
 import type { Queue, Task } from './double-queue.ts'
-import { fetchFrom, searchIn } from './double-reading.ts'
+import { fetchFrom, only, searchIn } from './double-reading.ts'
 import { isKnownSetting, Refusal, type Settings, type Store, type Work } from './double-store.ts'
 
 export interface Answer {
@@ -90,7 +90,10 @@ export class Routes {
     return { uid, createdAt, updatedAt, primaryKey }
   }
 
+  /** Servers before 1.12 may fail once while an index is being taken away. */
   #list({ query }: DoubleRequest): Answer {
+    const dropped = this.#store.takeDropped()
+    if (dropped && !this.#since('1.12')) throw new Refusal(500, 'internal', 'No such file or directory', 'internal')
     const { offset, limit } = paging(query, { offset: 0, limit: 20 })
     const all = this.#store.uids()
     const results = all.slice(offset, offset + limit).map((uid) => this.#view(uid))
@@ -123,7 +126,7 @@ export class Routes {
 
   #add({ query, headers, body }: DoubleRequest, uid: string, merge: boolean): Answer {
     this.#checkParameters(query, ['primaryKey', 'csvDelimiter'])
-    const documents = documentsIn(headers['content-type'], body)
+    const documents = documentsIn(headers['content-type'], body, this.#since('1.12'))
     const primaryKey = query.get('primaryKey') ?? undefined
     const work: Work = { type: 'documentAdditionOrUpdate', merge, documents, primaryKey }
     return this.#enqueue(uid, work, query.get('customMetadata'))
@@ -159,7 +162,7 @@ export class Routes {
 
   #document(uid: string, id: string): Answer {
     const document = this.#store.get(uid).documents.get(id)
-    if (document !== undefined) return ok(document)
+    if (document !== undefined) return ok(only(document))
     throw new Refusal(404, 'document_not_found', `Document \`${id}\` not found.`)
   }
 
@@ -196,11 +199,20 @@ export class Routes {
 
   #task(uid: string): Answer {
     const task = this.#queue.tasks[Number(uid)]
-    if (task !== undefined) return ok(task)
+    if (task !== undefined) return ok(this.#shown(task))
     throw new Refusal(404, 'task_not_found', `Task \`${uid}\` not found.`)
   }
 
+  /** Batches are known from 1.12 on. */
+  #shown(task: Task): object {
+    const { batchUid, ...rest } = task
+    return this.#since('1.12') ? { batchUid, ...rest } : rest
+  }
+
   #tasks(query: URLSearchParams): Answer {
+    if (query.has('batchUids') && !this.#since('1.12')) {
+      throw new Refusal(400, 'bad_request', 'Unknown parameter `batchUids`')
+    }
     const limit = Number(query.get('limit') ?? 20)
     const found = this.#queue.tasks.filter((task) => fits(task, query))
     const sorted = query.get('reverse') === 'true' ? found : found.toReversed()
@@ -208,7 +220,7 @@ export class Routes {
     const rest = from === null ? sorted : sorted.filter(({ uid }) => uid <= Number(from))
     const results = rest.slice(0, limit)
     return ok({
-      results,
+      results: results.map((task) => this.#shown(task)),
       total: found.length,
       limit,
       from: results[0]?.uid ?? null,
@@ -235,6 +247,7 @@ function fits(task: Task, query: URLSearchParams): boolean {
   const before = query.get('beforeEnqueuedAt')
   return (
     among('uids', task.uid) &&
+    among('batchUids', task.batchUid) &&
     among('statuses', task.status) &&
     among('types', task.type) &&
     among('indexUids', task.indexUid) &&

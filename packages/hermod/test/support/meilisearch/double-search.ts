@@ -19,6 +19,8 @@ export interface SearchSettings {
   readonly displayedAttributes: readonly string[]
   readonly rankingRules: readonly string[]
   readonly stopWords: readonly string[]
+  /** What a word is, by the separators of the settings. */
+  readonly word: RegExp
   readonly typo: TypoSettings & {
     readonly disableOnAttributes: readonly string[]
     readonly disableOnWords: readonly string[]
@@ -61,8 +63,8 @@ const texts = new WeakMap<Document, Map<string, Text[]>>()
 const indexedWordsMax = 65_535
 
 /** The searchable texts of a document; each element of a list is far from the one before. */
-function textsIn(document: Document, attributes: readonly string[]): Text[] {
-  const key = attributes.join()
+function textsIn(document: Document, attributes: readonly string[], word: RegExp): Text[] {
+  const key = attributes.join() + word.source
   const known = texts.get(document) ?? new Map<string, Text[]>()
   texts.set(document, known)
   const found = known.get(key)
@@ -71,7 +73,7 @@ function textsIn(document: Document, attributes: readonly string[]): Text[] {
   const made = names.map((attribute, rank) => {
     let shift = 0
     const tokens = leaves(document[attribute]).flatMap((text) => {
-      const some = tokensOf(text).map((token) => ({ ...token, position: token.position + shift }))
+      const some = tokensOf(text, word).map((token) => ({ ...token, position: token.position + shift }))
       shift = (some.at(-1)?.position ?? shift) + 8
       return some
     })
@@ -93,7 +95,7 @@ export function find(
   settings: SearchSettings,
   { q, holds, sort, matchingStrategy }: Asked,
 ): Found[] {
-  const terms = queryTerms(q, new Set(settings.stopWords.map(normalised)))
+  const terms = queryTerms(q, new Set(settings.stopWords.map(normalised)), settings.word)
   const wanted = terms.filter(({ negative }) => !negative)
   const unwanted = terms.filter(({ negative }) => negative)
   const found: Found[] = []
@@ -101,7 +103,7 @@ export function find(
   for (const document of documents) {
     order++
     if (!holds(document)) continue
-    const inside = textsIn(document, settings.searchableAttributes)
+    const inside = textsIn(document, settings.searchableAttributes, settings.word)
     if (unwanted.some((term) => matchesOf(term, inside, settings, 0).length > 0)) continue
     const matches = wanted.map((term) => matchesOf(term, inside, settings))
     const words = matched(matches, matchingStrategy)
@@ -300,8 +302,8 @@ export function matchesPosition(document: Document, q: string, settings: SearchS
   return Object.fromEntries(entries)
 }
 
-function wantedTerms(q: string, { stopWords }: SearchSettings): QueryTerm[] {
-  return queryTerms(q, new Set(stopWords.map(normalised))).filter(({ negative }) => !negative)
+function wantedTerms(q: string, { stopWords, word }: SearchSettings): QueryTerm[] {
+  return queryTerms(q, new Set(stopWords.map(normalised)), word).filter(({ negative }) => !negative)
 }
 
 function mapped(value: unknown, change: (text: string) => string): unknown {
@@ -318,9 +320,9 @@ interface Span {
 }
 
 /** Of a word found by its beginning only that beginning; of phrases every word. */
-function spansIn(text: string, terms: readonly QueryTerm[], { typo }: SearchSettings): Span[] {
+function spansIn(text: string, terms: readonly QueryTerm[], { typo, word: pattern }: SearchSettings): Span[] {
   if (terms.length === 0) return []
-  return tokensOf(text).flatMap(({ word, from, to }) => {
+  return tokensOf(text, pattern).flatMap(({ word, from, to }) => {
     const hits = terms.flatMap(({ words, phrase, prefix }) =>
       words.flatMap((typed) => {
         if (typed === undefined) return []

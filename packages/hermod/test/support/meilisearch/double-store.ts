@@ -3,6 +3,7 @@
 import type { Document } from './double-filter.ts'
 import { parseFilter } from './double-filter.ts'
 import type { SearchSettings } from './double-search.ts'
+import { wordPattern } from './double-words.ts'
 
 export interface ErrorBody {
   readonly message: string
@@ -65,7 +66,14 @@ const defaults: Settings = {
 }
 
 /** Kept sorted by the server. */
-const SETS = new Set(['filterableAttributes', 'sortableAttributes', 'stopWords', 'dictionary'])
+const SETS = new Set([
+  ...['filterableAttributes', 'sortableAttributes', 'stopWords', 'dictionary'],
+  ...['separatorTokens', 'nonSeparatorTokens'],
+])
+const fieldsMax = 65_535
+const vectorsMax = 255
+/** Deeper JSON cannot be read by the server. */
+const depthMax = 127
 const idFits = (id: unknown) =>
   Number.isSafeInteger(id) || (typeof id === 'string' && /^[A-Za-z0-9_-]{1,511}$/.test(id))
 
@@ -88,6 +96,14 @@ export type Work =
 
 export class Store {
   #indexes = new Map<string, Index>()
+  #dropped = false
+
+  /** True once after an index was deleted. */
+  takeDropped(): boolean {
+    const dropped = this.#dropped
+    this.#dropped = false
+    return dropped
+  }
 
   uids(): string[] {
     return [...this.#indexes.keys()].sort()
@@ -99,11 +115,36 @@ export class Store {
     return index
   }
 
-  geoProblem(uid: string, documents: readonly Document[]): Refusal | undefined {
+  /**
+   * What is only met while indexing, and fails everything that was merged into the batch. `internal` does not say which
+   * document it was.
+   */
+  problemIn(uid: string, documents: readonly Document[]): Refusal | undefined {
+    if (documents.some(isUnreadable)) {
+      const says = `Index \`${uid}\`: Internal error: the documents of the batch could not be read by the indexer.`
+      return new Refusal(500, 'internal', says, 'internal')
+    }
+    if (documents.some((document) => Object.keys(document).length > fieldsMax)) {
+      const says = `Index \`${uid}\`: A document cannot contain more than 65,535 fields.`
+      return new Refusal(400, 'max_fields_limit_exceeded', says)
+    }
+    return this.#vectorProblem(uid, documents) ?? this.#geoProblem(uid, documents)
+  }
+
+  #vectorProblem(uid: string, documents: readonly Document[]): Refusal | undefined {
+    const key = this.#indexes.get(uid)?.primaryKey ?? 'id'
+    const many = (vectors: unknown) => Object.values(vectors ?? {}).some((one) => vectorsIn(one) > vectorsMax)
+    const wrong = documents.find(({ _vectors: vectors }) => many(vectors))
+    if (wrong === undefined) return undefined
+    const says = `Index \`${uid}\`: too many vectors in the document with the id: \`${JSON.stringify(wrong[key])}\`, expected at most 255`
+    return new Refusal(400, 'too_many_vectors', says)
+  }
+
+  #geoProblem(uid: string, documents: readonly Document[]): Refusal | undefined {
     const key = this.#indexes.get(uid)?.primaryKey ?? 'id'
     const wrong = documents.find(({ _geo: geo }) => geo !== undefined && geo !== null && !isPlace(geo))
     if (wrong === undefined) return undefined
-    const says = `Could not find latitude nor longitude in the document with the id: \`${JSON.stringify(wrong[key])}\`. Was expecting \`_geo.lat\` and \`_geo.lng\` fields.`
+    const says = `Index \`${uid}\`: Could not find latitude nor longitude in the document with the id: \`${JSON.stringify(wrong[key])}\`. Was expecting \`_geo.lat\` and \`_geo.lng\` fields.`
     return new Refusal(400, 'invalid_document_geo_field', says)
   }
 
@@ -141,6 +182,7 @@ export class Store {
 
   #drop(uid: string) {
     const { documents } = this.get(uid)
+    this.#dropped = true
     this.#indexes.delete(uid)
     return { deletedDocuments: documents.size }
   }
@@ -218,6 +260,24 @@ function checkedId(document: Document, key: string): string {
   return String(id)
 }
 
+/** Numbers without end, JSON that is too deep, `_vectors` that is no object. */
+function isUnreadable(document: Document): boolean {
+  const { _vectors: vectors } = document
+  const strange = vectors !== undefined && vectors !== null && (typeof vectors !== 'object' || Array.isArray(vectors))
+  return strange || isUnreadableValue(document, 1)
+}
+
+function isUnreadableValue(value: unknown, depth: number): boolean {
+  if (typeof value === 'number') return !Number.isFinite(value)
+  if (typeof value !== 'object' || value === null) return false
+  return depth > depthMax || Object.values(value).some((one) => isUnreadableValue(one, depth + 1))
+}
+
+function vectorsIn(embedder: unknown): number {
+  const { embeddings = embedder } = (embedder ?? {}) as { embeddings?: unknown }
+  return Array.isArray(embeddings) && Array.isArray(embeddings[0]) ? embeddings.length : 1
+}
+
 function isPlace(geo: unknown): boolean {
   const { lat = 'x', lng = 'x' } = geo as { lat?: unknown; lng?: unknown }
   return Number.isFinite(Number(lat)) && Number.isFinite(Number(lng))
@@ -253,6 +313,7 @@ export function searchSettings(settings: Settings): SearchSettings {
     displayedAttributes: settings.displayedAttributes as string[],
     rankingRules: settings.rankingRules as string[],
     stopWords: settings.stopWords as string[],
+    word: wordPattern(settings.separatorTokens as string[]),
     typo: {
       enabled: typo.enabled as boolean,
       ...sizes,

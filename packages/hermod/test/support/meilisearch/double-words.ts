@@ -13,7 +13,15 @@ export interface Token {
   readonly to: number
 }
 
-const WORD = /[\p{L}\p{N}\p{M}]+/gu
+/**
+ * Punctuation parts words. Symbols, invisible characters and spaces other than U+0020 are part of a word, as on the
+ * real server, unless `separatorTokens` names them.
+ */
+export function wordPattern(separators: readonly string[]): RegExp {
+  const parting = [' ', '+', '`', ...separators].map((sign) => `\\u{${sign.codePointAt(0)?.toString(16)}}`).join('')
+  return new RegExp(`(?:[\\p{L}\\p{N}\\p{M}]|(?![${parting}])[\\p{S}\\p{Cf}\\p{Zs}])+`, 'gu')
+}
+
 const HARD = /[.,;:!?()[\]{}…。，、；：！？\n]/u
 const hardDistance = 8
 
@@ -21,11 +29,11 @@ export function normalised(text: string): string {
   return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
 }
 
-export function tokensOf(text: string): Token[] {
+export function tokensOf(text: string, pattern: RegExp): Token[] {
   const tokens: Token[] = []
   let position = 0
   let end = 0
-  for (const match of text.matchAll(WORD)) {
+  for (const match of text.matchAll(pattern)) {
     if (tokens.length > 0) position += HARD.test(text.slice(end, match.index)) ? hardDistance : 1
     end = match.index + match[0].length
     tokens.push({ word: normalised(match[0]), position, from: match.index, to: end })
@@ -91,9 +99,9 @@ export interface QueryTerm {
 const wordsMax = 10
 
 /** Quotes make phrases, a minus behind a space excludes, the very last word may go on. */
-export function queryTerms(query: string, stopWords: ReadonlySet<string>): QueryTerm[] {
+export function queryTerms(query: string, stopWords: ReadonlySet<string>, pattern: RegExp): QueryTerm[] {
   const terms: QueryTerm[] = []
-  const pieces = /(^|\s)?(-?)"([^"]*)("|$)|(^|\s)(-)(?=[\p{L}\p{N}])|([\p{L}\p{N}\p{M}]+)/gu
+  const pieces = new RegExp(`(^|\\s)?(-?)"([^"]*)("|$)|(^|\\s)(-)(?=[\\p{L}\\p{N}])|(${pattern.source})`, 'gu')
   let negative = false
   for (const match of query.matchAll(pieces)) {
     if (terms.length >= wordsMax) break
@@ -101,7 +109,7 @@ export function queryTerms(query: string, stopWords: ReadonlySet<string>): Query
     if (dash !== undefined) {
       negative = true
     } else if (inside !== undefined) {
-      terms.push(...phrasesIn(inside, stopWords, minus === '-'))
+      terms.push(...phrasesIn(inside, stopWords, minus === '-', pattern))
     } else if (word !== undefined) {
       const last = match.index + whole.length === query.length
       const folded = normalised(word)
@@ -115,9 +123,9 @@ export function queryTerms(query: string, stopWords: ReadonlySet<string>): Query
 }
 
 /** A hard separator ends a phrase and begins another. */
-function phrasesIn(text: string, stopWords: ReadonlySet<string>, negative: boolean): QueryTerm[] {
+function phrasesIn(text: string, stopWords: ReadonlySet<string>, negative: boolean, pattern: RegExp): QueryTerm[] {
   return text.split(HARD).flatMap((part) => {
-    const words = tokensOf(part).map(({ word }) => (stopWords.has(word) ? undefined : word))
+    const words = tokensOf(part, pattern).map(({ word }) => (stopWords.has(word) ? undefined : word))
     if (words.every((word) => word === undefined)) return []
     return [{ words, phrase: true, prefix: false, negative }]
   })

@@ -44,7 +44,7 @@ interface FaultRule {
 
 export class MeilisearchDouble {
   readonly store = new Store()
-  readonly queue = new Queue(this.store)
+  readonly queue: Queue
   readonly requests: DoubleRequest[] = []
   readonly #routes: Routes
   readonly #options: MeilisearchDoubleOptions
@@ -57,7 +57,9 @@ export class MeilisearchDouble {
   constructor(options: MeilisearchDoubleOptions = {}) {
     this.#options = options
     this.key = options.key
-    this.#routes = new Routes(this.store, this.queue, options.version ?? '1.53.0')
+    const { version = '1.53.0' } = options
+    this.queue = new Queue(this.store, !/^1\.(\d|1[01])\./.test(version))
+    this.#routes = new Routes(this.store, this.queue, version)
   }
 
   get url(): string {

@@ -12,6 +12,8 @@ import {
   type MeilisearchTask,
   type SearchAnswer,
   type SearchQuery,
+  sizesOf,
+  tasksOfBatches,
 } from '../../../src/sinks/search/meilisearch/api.ts'
 
 export class OfficialApi implements MeilisearchApi {
@@ -60,6 +62,10 @@ export class OfficialApi implements MeilisearchApi {
     })
   }
 
+  separate(uid: string, filter: string, call?: Call) {
+    return told(call, async () => (await this.#client.index(uid).deleteDocuments({ filter })).taskUid)
+  }
+
   swapIndexes(one: string, other: string, call?: Call) {
     const swap = [{ indexes: [one, other] as [string, string] }]
     return told(call, async () => (await this.#client.swapIndexes(swap as never)).taskUid)
@@ -69,6 +75,13 @@ export class OfficialApi implements MeilisearchApi {
     return told(call, async () => {
       const { results } = await this.#client.tasks.getTasks({ uids: [...uids], limit: uids.length })
       return results as unknown as MeilisearchTask[]
+    })
+  }
+
+  batchSizes(batches: readonly number[], call?: Call) {
+    return told(call, async () => {
+      const query = { batchUids: [...batches], limit: tasksOfBatches }
+      return sizesOf((await this.#client.tasks.getTasks(query)).results as unknown as MeilisearchTask[])
     })
   }
 

@@ -219,8 +219,11 @@ function comparison(value: (one: Match) => unknown, ascending: boolean, missing:
   }
 }
 
-const lower = (value: unknown) => (typeof value === 'string' ? value.toLowerCase() : value)
+const lower = (value: unknown) => (typeof value === 'string' ? value.toLowerCase().replace(/[-_~]/g, '') : value)
 const smaller = (a: unknown, b: unknown) => (lower(a) as string) < (lower(b) as string)
+
+/** 255 bytes, even if a character is split. */
+const counted = (value: string) => Buffer.from(value).subarray(0, 255).toString()
 
 function facet({ fields }: SearchedCollection, name: string, matches: readonly Match[], given: Parameters): object {
   const field = fields.find((one) => one.name === name)
@@ -231,7 +234,7 @@ function facet({ fields }: SearchedCollection, name: string, matches: readonly M
   for (const { row } of matches) {
     const value = row.document[name]
     const values = Array.isArray(value) ? value : value === undefined ? [] : [value]
-    for (const one of new Set(values.map((each) => String(each).slice(0, 255)))) {
+    for (const one of new Set(values.map((each) => counted(String(each))))) {
       counts.set(one, (counts.get(one) ?? 0) + 1)
     }
   }

@@ -93,6 +93,10 @@ export class TypesenseDouble {
     this.#aliases.clear()
   }
 
+  collection(name: string): DoubleCollection {
+    return this.#find(name)
+  }
+
   names(): string[] {
     return [...this.#collections.keys()]
   }

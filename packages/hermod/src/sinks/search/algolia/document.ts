@@ -8,8 +8,10 @@ import type { ResolvedDefinition } from '../check-definition.ts'
 import { idProblem, readDocument, textsIn, type Values } from '../check-document.ts'
 import { isNumeric, numberOf } from '../check-request.ts'
 import { documentHash } from '../document-hash.ts'
-import type { Deletion, Upsert } from '../engine.ts'
+import type { Deletion, StoredDocument, Upsert } from '../engine.ts'
 import { identifierWords } from '../identifiers.ts'
+import { displayed } from '../items.ts'
+import { shownHash, without } from '../shown-hash.ts'
 import type { AlgoliaRecord } from './api.ts'
 
 /** One entry of a batch, or why there cannot be one. */
@@ -67,6 +69,26 @@ function entry(of: Deletion, attributes: string, recordBytesMax: number): Entry 
   }
   const request = `{"action":"partialUpdateObject","body":${record}}`
   return { id: of.id, version: of.version, request, problem: undefined }
+}
+
+/** With the hash of what is there now, or with the stored one. Keys and hidden fields are never given back. */
+export function storedOf(definition: ResolvedDefinition, record: AlgoliaRecord, fast: boolean): StoredDocument {
+  const [id, version] = [record.objectID, versionOf(record)]
+  const document = displayed(definition, (record.document ?? {}) as Values)
+  if (fast) return { id, version, hash: String(record.hash), document }
+  const numbers = shownNumbers(definition, document)
+  const stored = {
+    document,
+    deletedAt: record.deletedAt,
+    numbers: without((record.numbers ?? {}) as Values, ...hiddenIn(definition)),
+  }
+  return { id, version, hash: shownHash(document, stored, { document, deletedAt: 0, numbers }), document }
+}
+
+const hiddenIn = ({ fields }: ResolvedDefinition) => fields.filter((one) => !one.displayed).map(({ name }) => name)
+
+function shownNumbers(definition: ResolvedDefinition, document: Values): Record<string, number> {
+  return without(numbersOf(definition, document), ...hiddenIn(definition)) as Record<string, number>
 }
 
 /** The guard makes no record for 0, which is what a first load has: one is added to every version. */

@@ -15,9 +15,13 @@ export interface MeilisearchApi {
   updateSettings(uid: string, settings: MeilisearchSettings, call?: Call): Promise<number>
   addDocuments(uid: string, ndjson: string, primaryKey: string, call?: Call): Promise<number>
   deleteDocuments(uid: string, ids: readonly string[], call?: Call): Promise<number>
+  /** A deletion that matches nothing. The server never merges one by filter, so tasks on either side stay apart. */
+  separate(uid: string, filter: string, call?: Call): Promise<number>
   swapIndexes(one: string, other: string, call?: Call): Promise<number>
   /** Those of the tasks that the server knows, in any order. */
   tasks(uids: readonly number[], call?: Call): Promise<readonly MeilisearchTask[]>
+  /** How many tasks each batch held; servers from 1.12 on. */
+  batchSizes(batches: readonly number[], call?: Call): Promise<ReadonlyMap<number, number>>
   settings(uid: string, call?: Call): Promise<MeilisearchSettings>
   /** Undefined when there is no such document. */
   document(uid: string, id: string, call?: Call): Promise<MeilisearchDocument | undefined>
@@ -39,6 +43,9 @@ export interface IndexInfo {
 
 export interface MeilisearchTask {
   readonly uid: number
+  readonly indexUid?: string | null
+  /** Tasks that were carried out together; servers from 1.12 on. */
+  readonly batchUid?: number | null
   readonly status: 'enqueued' | 'processing' | 'succeeded' | 'failed' | 'canceled'
   readonly error?: TaskError | null
 }
@@ -90,6 +97,8 @@ export class MeilisearchError extends Error {
   readonly code: string
   readonly type: string
   readonly retryAfter: string | undefined
+  /** The task was alone in its batch, and others passed: it failed by itself. */
+  byItself = false
 
   constructor(status: number, { code, type, message }: TaskError, retryAfter?: string) {
     super(message)
@@ -111,6 +120,8 @@ const indexesPerPage = 1_000
 const gzipFromBytes = 2_048
 /** Keeps the address of a request below what proxies take. */
 const tasksPerCall = 200
+/** Enough to tell a batch of one from others. */
+export const tasksOfBatches = 1_000
 
 export function meilisearchOverHttp(options: MeilisearchHttpOptions): MeilisearchApi {
   return new HttpApi(options)
@@ -172,6 +183,10 @@ class HttpApi implements MeilisearchApi {
     return this.#task({ method: 'POST', path: `${pathOf(uid)}/documents/delete-batch`, body: ids }, call)
   }
 
+  separate(uid: string, filter: string, call?: Call) {
+    return this.#task({ method: 'POST', path: `${pathOf(uid)}/documents/delete`, body: { filter } }, call)
+  }
+
   swapIndexes(one: string, other: string, call?: Call) {
     const body = [{ indexes: [one, other] }]
     return this.#task({ method: 'POST', path: '/swap-indexes', body }, call)
@@ -185,6 +200,11 @@ class HttpApi implements MeilisearchApi {
       found.push(...list<MeilisearchTask>(await this.#json({ method: 'GET', path: '/tasks', query }, call)))
     }
     return found
+  }
+
+  async batchSizes(batches: readonly number[], call?: Call): Promise<ReadonlyMap<number, number>> {
+    const query = { batchUids: batches.join(','), limit: tasksOfBatches }
+    return sizesOf(list<MeilisearchTask>(await this.#json({ method: 'GET', path: '/tasks', query }, call)))
   }
 
   async settings(uid: string, call?: Call): Promise<MeilisearchSettings> {
@@ -271,6 +291,13 @@ function whole(value: unknown, field: string): number {
 function list<T>({ results }: Record<string, unknown>): readonly T[] {
   if (Array.isArray(results)) return results as T[]
   throw foreign('results')
+}
+
+/** By batch. */
+export function sizesOf(tasks: readonly MeilisearchTask[]): ReadonlyMap<number, number> {
+  const sizes = new Map<number, number>()
+  for (const { batchUid } of tasks) if (batchUid != null) sizes.set(batchUid, (sizes.get(batchUid) ?? 0) + 1)
+  return sizes
 }
 
 export function isMissing(error: unknown): boolean {

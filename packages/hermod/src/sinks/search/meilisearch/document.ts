@@ -7,9 +7,10 @@ import type { ResolvedDefinition } from '../check-definition.ts'
 import { idProblem, readDocument, textsIn } from '../check-document.ts'
 import { isNumeric, numberOf } from '../check-request.ts'
 import { documentHash } from '../document-hash.ts'
-import type { Deletion, Upsert } from '../engine.ts'
+import type { Deletion, StoredDocument, Upsert } from '../engine.ts'
 import { identifierWords } from '../identifiers.ts'
 import { displayed as withoutHidden } from '../items.ts'
+import { shownHash, without } from '../shown-hash.ts'
 import type { MeilisearchDocument } from './api.ts'
 import {
   exactField,
@@ -138,6 +139,20 @@ export function goneLine(deletion: Deletion, nowMs: number): DocumentLine | stri
   return { id, version, line: JSON.stringify({ ...ownFields(deletion), [goneAtField]: nowMs }) }
 }
 
+/** With the hash of what is there now, or with the stored one. */
+export function storedOf(definition: ResolvedDefinition, found: MeilisearchDocument, fast: boolean): StoredDocument {
+  const [id, version] = [idOf(found), versionOf(found)]
+  const document = displayed(definition, found)
+  if (fast) return { id, version, hash: String(found[hashField]), document }
+  const given = givenIn(found)
+  const line = lineOf(definition, { id, version, json: JSON.stringify(given) })
+  const expected = typeof line === 'string' ? line : without(JSON.parse(line.line), hashField)
+  return { id, version, hash: shownHash(given, without(found, hashField, ...hiddenFields), expected), document }
+}
+
+/** The server keeps vectors for itself. */
+export const hiddenFields = ['_vectors']
+
 export function versionOf(document: MeilisearchDocument): bigint {
   const text = document[versionField]
   return typeof text === 'string' && /^\d+$/.test(text) ? BigInt(text) : 0n
@@ -149,6 +164,12 @@ export const idOf = (document: MeilisearchDocument) => String(document[keyField]
 export function displayed(definition: ResolvedDefinition, document: MeilisearchDocument) {
   const given = Object.entries(document).filter(([name]) => !name.startsWith(reserved) && !SERVER_FIELDS.has(name))
   return withoutHidden(definition, Object.fromEntries(given))
+}
+
+/** The document as it was given. */
+function givenIn(document: MeilisearchDocument): Record<string, unknown> {
+  const given = Object.entries(document).filter(([name]) => !name.startsWith(reserved))
+  return without(Object.fromEntries(given), ...hiddenFields)
 }
 
 const SERVER_FIELDS = new Set(['_formatted', '_rankingScore', '_rankingScoreDetails', '_matchesPosition'])

@@ -204,7 +204,7 @@ export class MeilisearchGenerations implements Generations<MeilisearchGeneration
   async #alone<T>(index: string, call: Call, work: (picture: Picture) => Promise<T>): Promise<T> {
     const uid = this.#registry.uidOf(index, 'lock')
     if (!(await this.#registry.make(uid, 'id', call))) {
-      const there = (await this.#api.indexes(call)).find((one) => one.uid === uid)
+      const there = (await this.#registry.indexes(call)).find((one) => one.uid === uid)
       if (there !== undefined && !isOld(there.createdAt)) throw busy(index)
       await this.#registry.remove(uid, call)
       if (!(await this.#registry.make(uid, 'id', call))) throw busy(index)

@@ -20,7 +20,7 @@ const oneOfThem: Meaning = (details, items) => (items > 1 ? split(details) : rej
 /** By code, the first that fits; a payload that cannot be read may be one document's number. */
 const BY_CODE: readonly [RegExp, Meaning][] = [
   [/^no_space_left_on_device$|^database_size_limit_reached$/, unavailable],
-  [/^(missing|invalid)_document_|_fields_limit_reached$|_vectors_type$/, oneOfThem],
+  [/^(missing|invalid)_document_|_fields_limit_(reached|exceeded)$|_vectors_type$|^too_many_vectors$/, oneOfThem],
   [/^(payload_too_large|malformed_payload)$/, oneOfThem],
   [/^(missing_payload|(missing|invalid)_content_type|bad_request)$/, misconfigured],
   [/^index_primary_key_|^index_not_found$/, misconfigured],
@@ -34,7 +34,7 @@ const NO_SPACE = /no space left|disk (is )?full|MDB_MAP_FULL/i
  * The server merges neighbouring tasks, and a document can fail all of them: one that stands alone is
  * only rejected for what is said of itself.
  */
-const NAMED = /(?:with the id: |identifier )`"?([^`"]+)"?`/i
+const NAMED = /(?:with (?:the )?id:? |identifier )`"?([^`"]+)"?`/i
 
 /** `only`: the primary key, of a single document. */
 export function outcomeOfMeilisearch(error: unknown, items: number, only?: string): Outcome {
@@ -53,8 +53,21 @@ export function outcomeOfMeilisearch(error: unknown, items: number, only?: strin
   if (meaning !== undefined) return meaning(details, items)
   if (type === 'auth') return misconfigured(details)
   if (status > 0) return outcomeOfStatus(status, { ...details, items, retryAfter })
-  return type === 'internal' || type === 'system' ? retry(details) : oneOfThem(details, items)
+  if (type === 'internal') return blind(error, details, items)
+  return type === 'system' ? retry(details) : oneOfThem(details, items)
 }
+
+/**
+ * The server does not say which document it could not take, nor whether it is ill itself. Halving finds the document;
+ * one that is alone is rejected only if it was alone at the server too, and others pass.
+ */
+function blind({ byItself }: MeilisearchError, details: OutcomeDetails, items: number): Outcome {
+  if (items > 1) return split(details)
+  return byItself ? rejected(details) : retry(details)
+}
+
+/** `internal`: no document is named. */
+export const isBlind = ({ status, error }: MeilisearchTask) => status === 'failed' && error?.type === 'internal'
 
 /** Undefined while the task is at work; an error when it did not succeed. */
 export function errorOfTask(task: MeilisearchTask): MeilisearchError | undefined {
@@ -72,10 +85,13 @@ export function unknownTask(uid: number): MeilisearchError {
   return new MeilisearchError(0, { code: 'task_unknown', type: '', message })
 }
 
-/** Meilisearch quotes what it was given, and a document belongs in no message. */
+const quotedCharsMax = 40
+
+/** Meilisearch quotes what it was given, and a document belongs in no message. Names and the reason stay. */
 function discreet({ message }: MeilisearchError): string {
   return message
     .replace(/[{[].*/s, '…')
-    .replace(/`[^`]{41,}(`|$)/g, '`…`')
+    .replace(/`".{40,}"`/s, '`…`')
+    .replace(/`([^`]*)(`|$)/g, (quoted, inside: string) => (inside.length > quotedCharsMax ? '`…`' : quoted))
     .slice(0, 300)
 }

@@ -2,10 +2,11 @@
  * What there is of an index on the server: which Meilisearch index holds which generation is written in
  * its settings, so no crash can make it untrue. A small index of our own holds the declarations.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import type { ResolvedDefinition } from '../check-definition.ts'
 import type { Call } from '../engine.ts'
 import type { OwnGeneration } from '../shell.ts'
-import { isMissing, type MeilisearchApi, MeilisearchError, type MeilisearchSettings } from './api.ts'
+import { type IndexInfo, isMissing, type MeilisearchApi, MeilisearchError, type MeilisearchSettings } from './api.ts'
 import { differ, generationIn, goneSettings, homeSettings, primaryKey, settingsOf } from './schema.ts'
 import type { Tasks } from './tasks.ts'
 
@@ -40,6 +41,9 @@ export interface Picture {
   readonly hasHome: boolean
 }
 
+const listAttempts = 3
+const listPauseMs = 50
+
 export class Registry {
   readonly #api: MeilisearchApi
   readonly #tasks: Tasks
@@ -63,10 +67,22 @@ export class Registry {
     return `${this.#prefix}hermod-generations`
   }
 
+  /** While an index is deleted, older servers may answer 500: they are asked a few times. */
+  async indexes(call?: Call): Promise<readonly IndexInfo[]> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#api.indexes(call)
+      } catch (error) {
+        if (!isInternal(error) || attempt === listAttempts) throw error
+        await pause(listPauseMs * attempt, undefined, call)
+      }
+    }
+  }
+
   async picture(index: string, call?: Call): Promise<Picture> {
     const stable = this.uidOf(index)
     const own = new RegExp(`^${stable}(-g[0-9]+)?$`)
-    const [all, entries] = await Promise.all([this.#api.indexes(call), this.#entries(index, call)])
+    const [all, entries] = await Promise.all([this.indexes(call), this.#entries(index, call)])
     const ours = all.filter(({ uid }) => own.test(uid))
     const marks = await Promise.all(ours.map(({ uid }) => this.#mark(uid, call)))
     const generations = ours.flatMap(({ uid }, at) => {
@@ -170,6 +186,10 @@ export function entryOf(index: string, generation: number, definition: ResolvedD
 }
 
 export const nextId = ({ entries }: Picture) => Math.max(0, ...entries.map(({ generation }) => generation)) + 1
+
+function isInternal(error: unknown): boolean {
+  return error instanceof MeilisearchError && error.status === 500
+}
 
 /** Its settings are on their way: nothing can be in it yet. */
 function isUnfilterable(error: unknown): boolean {

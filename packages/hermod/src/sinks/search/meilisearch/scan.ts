@@ -3,22 +3,22 @@
  * before ended whatever is written meanwhile; servers before 1.16 can only count from the start.
  */
 import { refuse } from '../../../check-options.ts'
-import type { Call, ScannedPage } from '../engine.ts'
-import type { MeilisearchApi, MeilisearchDocument } from './api.ts'
-import { idOf, versionOf } from './document.ts'
+import type { Call, ScannedPage, ScanPage, StoredDocument } from '../engine.ts'
+import { fittingPage } from '../large-pages.ts'
+import type { MeilisearchApi } from './api.ts'
+import { storedOf } from './document.ts'
+import type { MeilisearchGeneration } from './registry.ts'
 import { hashField, keyField, placeField, versionField } from './schema.ts'
 
-interface Page {
-  readonly after?: string
-  readonly limit?: number
+interface Page extends ScanPage {
   /** Of the server. */
   readonly version: string
 }
 
 export async function scanIn(
   api: MeilisearchApi,
-  uid: string,
-  { after, limit = 1_000, version }: Page,
+  { uid, definition }: MeilisearchGeneration,
+  { after, limit: wanted = 1_000, fast = false, version }: Page,
   call: Call,
 ): Promise<ScannedPage> {
   if (after !== undefined && !/^\d{1,16}$/.test(after)) {
@@ -27,12 +27,14 @@ export async function scanIn(
   const sorted = canSort(version)
   const begin = after === undefined ? undefined : Number(after)
   const from = sorted ? sortedFrom(begin) : { offset: begin ?? 0 }
-  const fields = [keyField, versionField, hashField, placeField]
-  const found = await api.documents(uid, { ...from, limit: limit + 1, fields }, call)
+  const fields = fast ? { fields: [keyField, versionField, hashField, placeField] } : {}
+  const { answer: found, size: limit } = await fittingPage(wanted, (size) =>
+    api.documents(uid, { ...from, ...fields, limit: size + 1 }, call),
+  )
   const documents = found.slice(0, limit)
   const next = sorted ? documents.at(-1)?.[placeField] : (begin ?? 0) + limit
   return {
-    documents: documents.map(scanned),
+    documents: documents.map((document) => scanned(storedOf(definition, document, fast))),
     ...(found.length > limit && next !== undefined && { next: String(next) }),
   }
 }
@@ -42,9 +44,7 @@ const sortedFrom = (begin: number | undefined) => ({
   ...(begin !== undefined && { filter: `${placeField} > ${begin}` }),
 })
 
-function scanned(document: MeilisearchDocument) {
-  return { id: idOf(document), version: versionOf(document), hash: String(document[hashField]) }
-}
+const scanned = ({ id, version, hash }: StoredDocument) => ({ id, version, hash })
 
 function canSort(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)

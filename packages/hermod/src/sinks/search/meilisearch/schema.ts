@@ -31,6 +31,28 @@ export function numericField({ name, kind }: ResolvedField): string {
   return kind === 'date' ? `hermod_ms_${name}` : name
 }
 
+/**
+ * Meilisearch parts words at punctuation only. These are symbols and spaces that it would take for a part of the word
+ * they touch: `x=42`, `<p>`, `10 km` with a space that does not break.
+ */
+const SEPARATORS = [
+  ...'!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~',
+  // Latin-1 and general punctuation; the two joiners (U+200C, U+200D) stand inside words.
+  ...signsIn(0xa0, 0xbf),
+  ...signsIn(0xd7, 0xf7),
+  ...signsIn(0x2000, 0x2064).filter((sign) => sign !== '\u200c' && sign !== '\u200d'),
+  // Currencies, ™ and its like, arrows, mathematics, geometric signs, check marks.
+  ...signsIn(0x20a0, 0x20c0),
+  ...signsIn(0x2100, 0x214f),
+  ...signsIn(0x2190, 0x21ff),
+  ...'−∞∑√∂∆∏∫≈≠≡≤≥●○■□▪▫▲△▼▽►◄◆◇★☆✓✔✗✘\u3000\ufeff',
+]
+
+function signsIn(from: number, to: number): string[] {
+  const all = Array.from({ length: to - from + 1 }, (_, at) => String.fromCodePoint(from + at))
+  return all.filter((sign) => /[^\p{L}\p{N}\p{M}\p{Cn}]/u.test(sign))
+}
+
 /** As many as anybody may ask to have counted, and one that says there are more. */
 export const totalHitsMax = 1_000_001
 export const facetValuesMax = 100
@@ -48,6 +70,7 @@ export function settingsOf({ fields, language }: ResolvedDefinition, generation:
     sortableAttributes: [...numeric, keyField, placeField],
     rankingRules: [...['sort', 'words', 'typo', 'proximity', 'attribute', 'exactness', `${orderField}:desc`]],
     stopWords: stopWordsOf(language),
+    separatorTokens: SEPARATORS,
     typoTolerance: { disableOnAttributes: [...identifiers, wordsField] },
     pagination: { maxTotalHits: totalHitsMax },
     faceting: { maxValuesPerFacet: facetValuesMax, sortFacetValuesBy: { '*': 'count' } },

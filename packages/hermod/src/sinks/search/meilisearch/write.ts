@@ -15,6 +15,7 @@ import { outcomeOfMeilisearch } from './outcomes.ts'
 import type { PendingVersions } from './pending.ts'
 import type { MeilisearchGeneration, Registry } from './registry.ts'
 import { goneAtField, keyField, placeField, primaryKey, versionField } from './schema.ts'
+import type { Suspects } from './suspects.ts'
 import { parkedCall, type Tasks } from './tasks.ts'
 
 type Item = { readonly id: string; readonly version: bigint }
@@ -29,6 +30,7 @@ interface Sent {
 interface WriterParts {
   readonly tasks: Tasks
   readonly pending: PendingVersions
+  readonly suspects: Suspects
   readonly registry: Registry
   readonly tombstonesMs: number
 }
@@ -39,15 +41,17 @@ export class MeilisearchWriter {
   readonly #api: MeilisearchApi
   readonly #tasks: Tasks
   readonly #pending: PendingVersions
+  readonly #suspects: Suspects
   readonly #registry: Registry
   readonly #tombstonesMs: number
   readonly #turns = new WriteTurns()
   readonly #purgeDue = hourly()
 
-  constructor(api: MeilisearchApi, { tasks, pending, registry, tombstonesMs }: WriterParts) {
+  constructor(api: MeilisearchApi, { tasks, pending, suspects, registry, tombstonesMs }: WriterParts) {
     this.#api = api
     this.#tasks = tasks
     this.#pending = pending
+    this.#suspects = suspects
     this.#registry = registry
     this.#tombstonesMs = tombstonesMs
   }
@@ -134,6 +138,7 @@ export class MeilisearchWriter {
     })
     if (newer.length === 0) return { outcomes: outcomesOf(lines, newer), tasks: [], items: 0 }
     const ids = newer.map(({ id }) => primaryKeyOf(id))
+    await this.#separate(uid, call)
     const task = await this.#api.deleteDocuments(uid, ids, call)
     this.#pending.note(uid, task, newer)
     return { outcomes: outcomesOf(lines, newer), tasks: [task], items: newer.length }
@@ -141,9 +146,15 @@ export class MeilisearchWriter {
 
   async #add(uid: string, lines: readonly DocumentLine[], call: Call): Promise<number> {
     const ndjson = lines.map(({ line }) => line).join('\n')
+    await this.#separate(uid, call)
     const task = await this.#api.addDocuments(uid, ndjson, primaryKey, call)
     this.#pending.note(uid, task, lines)
     return task
+  }
+
+  /** From the task before it, while one of them may hold a document that fails all it is merged with. */
+  async #separate(uid: string, call: Call): Promise<void> {
+    if (this.#suspects.has(uid)) await this.#api.separate(uid, `${placeField} < 0`, call)
   }
 
   /** Includes newer versions in flight, which cannot be read yet. */

@@ -70,5 +70,6 @@ export function taken(source: Json): { version: bigint; document: Record<string,
 
 export function storedOf(id: string, source: Json): StoredDocument {
   const { version, document } = taken(source)
-  return { id, version, hash: documentHash(document), document }
+  const hash = source[reserved.id] === id ? documentHash(document) : `altered-${documentHash(source)}`
+  return { id, version, hash, document }
 }

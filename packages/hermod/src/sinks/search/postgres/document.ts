@@ -26,6 +26,8 @@ export interface DocumentRow {
 
 /** A tsvector ends at 1 MB; what lies behind these is kept and displayed, but not searched. */
 export const textCharsMax = 200_000
+/** Used when the usual limit is still too much for a tsvector. */
+export const secondCutChars = 40_000
 const headingCharsMax = 10_000
 export const keySeparator = '\u001f'
 const keyCharsMax = 500

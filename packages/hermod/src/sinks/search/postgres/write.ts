@@ -11,10 +11,11 @@ import { hourly, newestOf, refused } from '../items.ts'
 import type { Send } from '../shell.ts'
 import { worstOf } from '../worst-outcome.ts'
 import { type Session, withSession } from './api.ts'
-import { type DocumentRow, keySeparator, rowOf } from './document.ts'
+import { type DocumentRow, keySeparator, rowOf, secondCutChars } from './document.ts'
 import type { PostgresGeneration } from './generations.ts'
 import { outcomeOfSqlError } from './outcomes.ts'
 import { numberColumn } from './schema.ts'
+import { textsOf, vectorsSql } from './vectors.ts'
 import { WordList } from './words.ts'
 
 export class PostgresWriter {
@@ -51,9 +52,6 @@ export class PostgresWriter {
     for (const target of targets) await purgeTombstones(session, target, this.#tombstonesMs).catch(() => {})
   }
 }
-
-/** Used when the usual limit is still too much for a tsvector. */
-const secondCutChars = 40_000
 
 /** One outcome per document of one generation, in the order given. */
 async function upsertInto(
@@ -114,8 +112,7 @@ async function writeRows(
     column(({ version }) => String(version)),
     column(({ hash }) => hash),
     column(({ json }) => json),
-    column(({ identifiers }) => identifiers),
-    ...[0, 1, 2, 3].map((weight) => column(({ texts }) => texts[weight])),
+    ...textsOf(rows),
     column(({ keys }) => keys),
     ...numbers.map((at) => column((row) => row.numbers[at])),
   ])
@@ -123,15 +120,15 @@ async function writeRows(
 }
 
 /** Tsvectors are made here, not by a generated column: the texts themselves are not kept twice. */
-function upsertSql({ table, definition }: PostgresGeneration): string {
+function upsertSql(generation: PostgresGeneration): string {
+  const { table, definition } = generation
   const numbers = definition.fields.filter(isNumeric).map(({ name }) => numberColumn(name))
   const columns = ['hash', 'source', 'heading', 'words', 'keys', ...numbers]
-  const of = (text: string) => `to_tsvector('pg_catalog.${definition.language}', ${text})`
-  const heading = `to_tsvector('pg_catalog.simple', u.ident) || ${of(`u.ident || ' ' || u.a`)}`
+  const { heading, words } = vectorsSql(generation)
   return `
     insert into ${table} as d (id, version, deleted, deleted_at, ${columns.join(', ')})
-    select u.id, u.version, false, null, u.hash, u.source::json, strip(${heading}),
-           setweight(${heading}, 'A') || setweight(${of('u.b')}, 'B') || setweight(${of('u.c')}, 'C') || ${of('u.d')},
+    select u.id, u.version, false, null, u.hash, u.source::json, ${heading},
+           ${words},
            string_to_array(u.keys, '${keySeparator}')
            ${numbers.map((name) => `, u.${name}`).join('')}
       from unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],

@@ -82,12 +82,13 @@ export interface TypesenseApi {
   close(): Promise<void>
 }
 
-/** The server catches up, or protects itself: nothing is wrong with what was sent. */
-export const BUSY = /lagging|not ready|running out of resource|out_of_(memory|disk)/i
+/** The server catches up, is in maintenance or protects itself: nothing is wrong with what was sent. */
+export const BUSY =
+  /lagging|not ready|running out of resource|out_of_(memory|disk)|skipping writes|update operation is in progress/i
 
 /** Typesense answered, and not what was asked for. */
 export class TypesenseError extends Error {
-  /** 503 whenever the server has no room: a full disk answers 422, which blames the request. */
+  /** 503 whenever the server cannot take anything now: it often answers 422, which blames the request. */
   readonly status: number
   readonly afterMs: number | undefined
 

@@ -11,6 +11,7 @@ import type { StoredDocument, Upsert } from '../engine.ts'
 import { wordsOf } from '../fold.ts'
 import { identifierWords } from '../identifiers.ts'
 import { displayed } from '../items.ts'
+import { shownHash, without } from '../shown-hash.ts'
 import type { StoredFields } from './api.ts'
 import { columnOf, hasStems, isColumn, isStemmed, numberColumn, own, ownPrefix } from './schema.ts'
 
@@ -20,6 +21,8 @@ const identifierWordsMax = 200
 /** What lies behind is found as it is written. */
 const stemmedCharsMax = 200_000
 const stemmedWordsMax = 10_000
+const countedBytesMax = 255
+const countedCharsMax = 200
 
 /** An id that needs no encoding in a URL or a filter: any other byte is `~` and its two digits. */
 export function encodeId(id: string): string {
@@ -46,6 +49,14 @@ export function keyOf(field: string, value: string): string {
   return digest.slice(0, 32)
 }
 
+/** Facets are counted by the first 255 bytes: a longer value is cut before, and told from others by its hash. */
+function countedValue(text: string): string {
+  if (Buffer.byteLength(text) <= countedBytesMax) return text
+  let shown = text.slice(0, countedCharsMax).toWellFormed()
+  while (Buffer.byteLength(shown) > countedCharsMax) shown = shown.slice(0, -10).toWellFormed()
+  return `${shown}… ${createHash('sha256').update(text).digest('hex').slice(0, 12)}`
+}
+
 /** The line, or why there cannot be one. */
 export function lineOf(definition: ResolvedDefinition, upsert: Upsert): { line: string } | string {
   const document = readDocument(definition, upsert)
@@ -59,7 +70,7 @@ export function lineOf(definition: ResolvedDefinition, upsert: Upsert): { line: 
     [own.hash, `"${documentHash(document)}"`],
     [own.position, `${upsert.version}`],
     [own.scan, `${scanKey(id)}`],
-    [own.id, JSON.stringify(id)],
+    [own.id, `"${Buffer.from(upsert.id).toString('hex')}"`],
     [own.keys, JSON.stringify(keysOf(fields, document))],
     [own.words, JSON.stringify(identifiersOf(fields, document))],
     ...numbersOf(fields, document),
@@ -95,7 +106,7 @@ function columnsOf(fields: readonly ResolvedField[], document: Values): { column
     given[field.name] = value
     delete columns[field.name]
     const texts = textsIn(value)
-    if (texts.length > 0) columns[columnOf(field)] = field.kind === 'text' ? texts.join(' · ') : texts
+    if (texts.length > 0) columns[columnOf(field)] = field.kind === 'text' ? texts.join(' · ') : texts.map(countedValue)
   }
   return { columns, given: Object.keys(given).length === 0 ? undefined : given }
 }
@@ -107,7 +118,8 @@ function isPlain(field: ResolvedField, value: unknown): boolean {
 /** `all` is in every document, so that "none of" has something to take from. */
 function keysOf(fields: readonly ResolvedField[], document: Values): string[] {
   const named = fields.filter(({ kind }) => kind === 'keyword' || kind === 'identifier')
-  const keys = named.flatMap(({ name }) => textsIn(document[name]).map((text) => keyOf(name, text)))
+  const values = (name: string) => textsIn(document[name]).flatMap((text) => [text, countedValue(text)])
+  const keys = named.flatMap(({ name }) => values(name).map((text) => keyOf(name, text)))
   return ['all', ...new Set(keys)]
 }
 
@@ -141,17 +153,39 @@ export function scanKey(encodedId: string): bigint {
 /** The document as it was given. */
 export function documentOf(stored: StoredFields): Record<string, unknown> {
   const entries = Object.entries(stored).filter(([name]) => name !== 'id' && !name.startsWith(ownPrefix))
-  const given = stored[own.given]
-  return {
-    ...Object.fromEntries(entries),
-    ...(typeof given === 'string' && JSON.parse(given)),
+  return { ...Object.fromEntries(entries), ...givenIn(stored) }
+}
+
+/** Somebody may have spoilt the text. */
+function givenIn(stored: StoredFields): Values {
+  try {
+    return JSON.parse(String(stored[own.given] ?? '{}'))
+  } catch {
+    return {}
   }
 }
 
-export function storedDocument(definition: ResolvedDefinition, stored: StoredFields): StoredDocument {
-  const document = displayed(definition, documentOf(stored))
-  const hash = String(stored[own.hash] ?? '')
-  return { id: decodeId(String(stored.id)), version: versionOf(stored), hash, document }
+/** With the hash of what is there now, or with the stored one. */
+export function storedDocument(definition: ResolvedDefinition, stored: StoredFields, fast: boolean): StoredDocument {
+  const [id, version] = [decodeId(String(stored.id)), versionOf(stored)]
+  const given = documentOf(stored)
+  const hash = fast ? String(stored[own.hash] ?? '') : hashNow(definition, stored, { id, version, given })
+  return { id, version, hash, document: displayed(definition, given) }
+}
+
+function hashNow(
+  definition: ResolvedDefinition,
+  stored: StoredFields,
+  { id, version, given }: { readonly id: string; readonly version: bigint; readonly given: Values },
+): string {
+  const made = lineOf(definition, { id, version, json: JSON.stringify(given) })
+  const expected = typeof made === 'string' ? made : comparable(JSON.parse(made.line))
+  return shownHash(given, comparable(stored), expected)
+}
+
+/** What was given is kept as text, in which names may stand in another order. */
+function comparable(stored: StoredFields): Values {
+  return { ...without(stored, own.hash), [own.given]: givenIn(stored) }
 }
 
 export function versionOf(stored: StoredFields): bigint {

@@ -3,9 +3,11 @@
  * once, however many are written meanwhile.
  */
 import { HermodError } from '../../../errors.ts'
-import type { Call, ScannedDocument, ScannedPage, ScanPage } from '../engine.ts'
+import type { Call, ScannedPage, ScanPage, StoredDocument } from '../engine.ts'
+import { fittingPage } from '../large-pages.ts'
 import type { StoredFields, TypesenseApi } from './api.ts'
-import { decodeId, scanKey, versionOf } from './document.ts'
+import { scanKey, storedDocument } from './document.ts'
+import type { TypesenseGeneration } from './generations.ts'
 import { own } from './schema.ts'
 
 const hitsMax = 250
@@ -19,35 +21,47 @@ interface Cursor {
 
 export async function scanIn(
   api: TypesenseApi,
-  collection: string,
-  { after, limit = 1_000 }: ScanPage,
+  { collection, definition }: TypesenseGeneration,
+  { after, limit = 1_000, fast = false }: ScanPage,
   call: Call,
 ): Promise<ScannedPage> {
   const cursor = after === undefined ? undefined : readCursor(after)
-  const wanted = Math.min(Math.max(1, limit), limitMax) + (cursor?.seen.length ?? 0)
-  const from = cursor === undefined ? {} : { filter_by: `${own.scan}:>=${cursor.at}` }
-  const searches = []
-  for (let offset = 0; offset < wanted; offset += hitsMax) {
-    searches.push({
-      collection,
-      q: '*',
-      sort_by: `${own.scan}:asc`,
-      ...from,
-      offset,
-      limit: Math.min(hitsMax, wanted - offset),
-      include_fields: `id,${own.version},${own.hash}`,
-    })
-  }
-  const results = await api.multiSearch(searches, call)
+  const seen = cursor?.seen.length ?? 0
+  const first = Math.min(Math.max(1, limit), limitMax)
+  const page = { collection, fast, ...(cursor !== undefined && { filter_by: `${own.scan}:>=${cursor.at}` }) }
+  const { answer: results, size } = await fittingPage(first, (rows) =>
+    api.multiSearch(searchesFor(page, rows + seen), call),
+  )
   const found = results.flatMap(({ hits }) => hits.map(({ document }) => document))
   const fresh = found.filter(({ id }) => !cursor?.seen.includes(String(id)))
-  const more = (results[0]?.found ?? 0) > wanted
+  const more = (results[0]?.found ?? 0) > size + seen
   return {
-    documents: fresh.map(scanned),
+    documents: fresh.map((stored) => scanned(storedDocument(definition, stored, fast))),
     ...(more && { next: JSON.stringify(cursorOf(found)) }),
   }
 }
 
+interface Part {
+  readonly collection: string
+  readonly fast: boolean
+  readonly filter_by?: string
+}
+
+/** Typesense gives 250 hits of one search. */
+function searchesFor({ fast, ...part }: Part, wanted: number) {
+  const searches = []
+  for (let offset = 0; offset < wanted; offset += hitsMax) {
+    searches.push({
+      ...part,
+      q: '*',
+      sort_by: `${own.scan}:asc`,
+      offset,
+      limit: Math.min(hitsMax, wanted - offset),
+      ...(fast && { include_fields: `id,${own.version},${own.hash}` }),
+    })
+  }
+  return searches
+}
 function readCursor(after: string): Cursor {
   try {
     const { at, seen } = JSON.parse(after) as Cursor
@@ -60,10 +74,7 @@ function readCursor(after: string): Cursor {
   })
 }
 
-function scanned(stored: StoredFields): ScannedDocument {
-  const hash = String(stored[own.hash] ?? '')
-  return { id: decodeId(String(stored.id)), version: versionOf(stored), hash }
-}
+const scanned = ({ id, version, hash }: StoredDocument) => ({ id, version, hash })
 
 function cursorOf(found: readonly StoredFields[]): Cursor {
   const at = String(scanKey(String(found.at(-1)?.id)))

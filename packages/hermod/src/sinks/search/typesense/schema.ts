@@ -17,7 +17,7 @@ export const own = {
   position: 'hermod_position',
   /** A number made of the id: the order of a scan. */
   scan: 'hermod_scan',
-  /** The id once more: `id` itself cannot be sorted by. */
+  /** The id once more, in hexadecimal: `id` cannot be sorted by, and texts are sorted without case, `-`, `_` and `~`. */
   id: 'hermod_id',
   /** Exact values of keywords and identifiers, as hashes. */
   keys: 'hermod_keys',

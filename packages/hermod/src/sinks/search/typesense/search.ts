@@ -159,7 +159,7 @@ function countsOf({ definition }: TypesenseGeneration, name: string, { facet_cou
 
 function hitOf(search: Search, hit: FoundHit, score: number): Hit {
   const { definition } = search.generation
-  const { id, version } = storedDocument(definition, hit.document)
+  const { id, version } = storedDocument(definition, hit.document, true)
   const document = documentOf(hit.document)
   const highlights = highlightsOf(search, hit, document)
   return { id, version, score, document: displayed(definition, document), highlights }
