@@ -259,12 +259,21 @@ describe('generations', () => {
     await expect(engine.createGeneration(index, definition)).rejects.toThrow()
     expect([await stateOf(), indices()]).toEqual([['live'], [`${index}-g1`, `${index}-g2`]])
     double.fault = undefined
-    await double.application.index(`${index}-g7`)
     const { id } = await engine.createGeneration(index, definition)
     expect([await stateOf(), indices()]).toEqual([
       ['live', 'building'],
       [`${index}-g1`, `${index}-g${id}`],
     ])
+  })
+
+  it("somebody else's indexes are left alone, whatever their names begin with", async () => {
+    const foreign = [`${index}-german`, `${index}-g7`, `${index}-g2`]
+    for (const name of foreign) await double.application.index(name)
+    await expect(engine.createGeneration(index, definition)).rejects.toThrow(/-g2 exists and was not made by Hermod/)
+    expect(indices().sort()).toEqual([`${index}-g1`, ...foreign].sort())
+    double.application.indices.delete(`${index}-g2`)
+    await engine.createGeneration(index, definition)
+    expect(indices().sort()).toEqual([`${index}-g1`, ...foreign].sort())
   })
 
   it('a drop that ends half-way is a drop', async () => {

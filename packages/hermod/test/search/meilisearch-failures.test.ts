@@ -369,4 +369,11 @@ describe('changes that are cut off', () => {
       message: /not made by Hermod/,
     })
   })
+
+  it('and so is one that is called like a generation, but was never one', async () => {
+    double.store.run('documents-g77', { type: 'indexCreation', primaryKey: 'id' })
+    Object.assign(double.store.get('documents-g77'), { createdAt: '2020-01-01T00:00:00Z' })
+    await engine.createGeneration('documents', definition)
+    expect(() => double.store.get('documents-g77')).not.toThrow()
+  })
 })

@@ -19,6 +19,8 @@ import {
   type AlgoliaGeneration,
   added,
   enthroned,
+  isMarked,
+  markOf,
   nameOf,
   replaced,
   type State,
@@ -51,7 +53,7 @@ export class AlgoliaGenerations implements Generations<AlgoliaGeneration> {
       const change = compareDefinitions(live.definition, definition)
       if (change === 'none') return [state, { generation: live.id, state: 'unchanged' }]
       if (change === 'displayed') {
-        await this.#configure(live.indexName, definition, call)
+        await this.#configure(index, live.indexName, definition, call)
         const next = replaced(state, { ...live, definition })
         return [next, { generation: live.id, state: 'updated' }]
       }
@@ -132,7 +134,7 @@ export class AlgoliaGenerations implements Generations<AlgoliaGeneration> {
     const id = String(lastId + 1)
     const { index, definition, is } = made
     const indexName = nameOf(index, id)
-    await this.#configure(indexName, definition, call)
+    await this.#configure(index, indexName, definition, call)
     return { id, state: is, createdAt: new Date(), definition, indexName, liveTurn: 0 }
   }
 
@@ -147,8 +149,9 @@ export class AlgoliaGenerations implements Generations<AlgoliaGeneration> {
     return [next, { generation: made.id, state: how }]
   }
 
-  async #configure(indexName: string, definition: ResolvedDefinition, call: Call): Promise<void> {
-    const { taskID } = await this.#api.setSettings(indexName, settingsOf(definition), call)
+  async #configure(index: string, indexName: string, definition: ResolvedDefinition, call: Call): Promise<void> {
+    const settings = { ...settingsOf(definition), userData: markOf(index) }
+    const { taskID } = await this.#api.setSettings(indexName, settings, call)
     await waitForTasks(this.#api, [[indexName, taskID]], call)
   }
 
@@ -157,13 +160,21 @@ export class AlgoliaGenerations implements Generations<AlgoliaGeneration> {
     return (answer?.nbHits ?? 0) > 0
   }
 
-  /** Deletes indexes that a crash between two steps left behind. */
-  async #sweep(index: string, { generations }: State, call: Call): Promise<void> {
+  /**
+   * Deletes generations that a crash between two steps left behind, or a late write made anew. Those up to the last number were
+   * ours; the next one is, if it has our mark. Nothing else is touched, whatever its name begins with.
+   */
+  async #sweep(index: string, { lastId, generations }: State, call: Call): Promise<void> {
     const known = new Set(generations.map(({ indexName }) => indexName))
-    const names = await this.#api.listIndices(call)
-    const begin = nameOf(index, '')
-    const strays = names.filter((name) => name.startsWith(begin) && !known.has(name))
-    for (const name of strays) await this.#delete(name, call)
+    const next = nameOf(index, String(lastId + 1))
+    const past = Array.from({ length: lastId }, (_, at) => nameOf(index, String(at + 1)))
+    const names = new Set(await this.#api.listIndices(call))
+    for (const name of [...past, next]) {
+      if (!names.has(name) || known.has(name)) continue
+      const ours = name !== next || isMarked((await this.#api.getSettings(name, call))?.userData, index)
+      if (!ours) throw refused(`${name} exists and was not made by Hermod: rename it, or choose another index name`)
+      await this.#delete(name, call)
+    }
   }
 
   async #delete(indexName: string, call: Call): Promise<void> {

@@ -22,6 +22,13 @@ const EMPTY: State = { lastId: 0, generations: [] }
 /** No index that somebody declares can have such a name: they have no `-`. */
 export const nameOf = (index: string, id: string) => `${index}-g${id}`
 
+/** What a generation carries, so that nobody else's index is taken for one. */
+export const markOf = (index: string) => ({ hermod: { generationOf: index } })
+
+export function isMarked(userData: unknown, index: string): boolean {
+  return (userData as { hermod?: { generationOf?: unknown } } | undefined)?.hermod?.generationOf === index
+}
+
 export const added = ({ lastId, generations }: State, made: AlgoliaGeneration): State => {
   return { lastId: Math.max(lastId, Number(made.id)), generations: [...generations, made] }
 }

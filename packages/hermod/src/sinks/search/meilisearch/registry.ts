@@ -32,7 +32,7 @@ export interface Entry {
 export interface Picture {
   readonly generations: readonly MeilisearchGeneration[]
   readonly entries: readonly Entry[]
-  /** Indexes of this name that hold no generation: left over, or just being made. */
+  /** Indexes of generations that were announced, and that hold none: left over, or just being made. */
   readonly unmarked: readonly { readonly uid: string; readonly createdAt: string }[]
   /** The primary key of the index with the live one's name; undefined = there is none. */
   readonly stableKey: string | null | undefined
@@ -92,7 +92,10 @@ export class Registry {
     return {
       generations: generations.toSorted((a, b) => Number(a.id) - Number(b.id)),
       entries,
-      unmarked: ours.filter((_, at) => marks[at] === undefined),
+      unmarked: ours.filter(({ uid }, at) => {
+        const announced = entries.some(({ generation }) => uid === this.uidOf(index, `g${generation}`))
+        return marks[at] === undefined && announced
+      }),
       stableKey: ours.find(({ uid }) => uid === stable)?.primaryKey,
       hasGone: all.some(({ uid }) => uid === this.goneUid(index)),
       hasHome: all.some(({ uid }) => uid === this.#home),
