@@ -1,4 +1,5 @@
--- Who wrote what is there now: nobody decides about their own words. `author` is one more relation of a document to a person.
+-- Who wrote what is there now: nobody decides about their own words. `author` is one more relation of a
+-- document to a person.
 
 alter table hermod.document_person drop constraint document_person_relation_check;
 alter table hermod.document_person add constraint document_person_relation_check

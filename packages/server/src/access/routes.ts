@@ -81,7 +81,7 @@ function create(platform: Platform, request: FastifyRequest, reply: FastifyReply
   const { name, scopes, expiresAt } = request.body as Static<typeof newTokenBody>
   const wanted = { name, scopes, expiresAt: expiryOf(expiresAt, platform.clock()) }
   return runCommand(platform, request, reply, async (tx, actor) => {
-    const { token, secret } = await createToken(tx, actor, wanted)
+    const { token, secret } = await createToken(platform, tx, actor, wanted)
     return { status: 201, body: { ...token, secret: null }, unstored: { secret } }
   })
 }

@@ -73,10 +73,10 @@ const attempt = Type.Object({
   subscription: text,
   startedAt: time,
   durationMs: Type.Number(),
-  worker: text,
+  worker: orNull(Type.String({ description: 'Null without outbox:read' })),
   outcome: text,
   code: orNull(text),
-  error: orNull(text),
+  error: orNull(Type.String({ description: 'Null without outbox:read' })),
 })
 
 const event = Type.Object({
