@@ -27,7 +27,7 @@ function ownTokens(app: FastifyInstance, platform: Platform): void {
     operationId: 'createToken',
     summary: 'Make an API token; its secret is shown once',
     body: newTokenBody,
-    response: answers({ 201: newToken }, 409, 413, 415, 422),
+    response: answers({ 201: newToken }, 404, 409, 413, 415, 422),
   }
   app.post('/api/v2/tokens', { config, schema: creating }, (request, reply) => create(platform, request, reply))
   const listing = {

@@ -16,7 +16,7 @@ import { validatorCompiler } from '../validate.ts'
 import { guard } from './guard.ts'
 import { healthRoutes } from './health.ts'
 import { readJson } from './json-body.ts'
-import { limitSlowBodies, shedLoad } from './limits.ts'
+import { closeUnread, limitSlowBodies, shedLoad } from './limits.ts'
 import { rememberMethods } from './methods.ts'
 import { serveOpenApi } from './openapi.ts'
 import { pageRoutes } from './page.ts'
@@ -31,6 +31,8 @@ export type App = FastifyInstance
 export interface AppOptions {
   /** How long a body may take to arrive. */
   readonly bodyMs?: number
+  /** How long the rest of a body may take once the answer was sent. */
+  readonly unreadBodyMs?: number
   /** With a longer event-loop delay, the process answers 503. */
   readonly loopDelayMaxMs?: number
 }
@@ -50,12 +52,14 @@ export async function buildApp(platform: Platform, options: AppOptions = {}): Pr
   app.setErrorHandler(answerProblem)
   app.addSchema(problemSchema)
   readJson(app)
-  rememberMethods(app)
+  const refuseUnknown = rememberMethods(app)
   logRequests(app)
   await secureHeaders(app)
+  refuseUnknown()
   await shedLoad(app, options.loopDelayMaxMs ?? 1_000)
   await guard(app, platform, authenticator(platform, resolvePerson, development ? [development] : []))
   limitSlowBodies(app, options.bodyMs ?? 30_000)
+  closeUnread(app, options.unreadBodyMs ?? 5_000)
   await serveOpenApi(app)
   rooms(app, platform, development)
   return app
