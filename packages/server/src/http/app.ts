@@ -7,6 +7,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { authenticator } from '../access/authenticate.ts'
 import { type DevelopmentIssuer, developmentIssuer, developmentRoutes } from '../access/development.ts'
 import { tokenRoutes } from '../access/routes.ts'
+import type { Config } from '../config.ts'
 import { documentRoutes } from '../documents/routes.ts'
 import { resolvePerson } from '../people/resolve.ts'
 import { peopleRoutes } from '../people/routes.ts'
@@ -73,7 +74,7 @@ function frameOf({ config, log }: Platform): App {
       disableRequestLogging: true,
       requestIdLogLabel: 'request_id',
     }),
-    trustProxy: config.trustProxy,
+    trustProxy: believed(config.trustProxy),
     bodyLimit: config.limits.bodyBytes,
     requestIdHeader: false,
     genReqId: ({ headers }) => requestId(headers['x-request-id']),
@@ -81,6 +82,12 @@ function frameOf({ config, log }: Platform): App {
     clientErrorHandler: answerClientError,
     routerOptions: { maxParamLength: 600 },
   }).withTypeProvider<TypeBoxTypeProvider>()
+}
+
+/** Hop 0 is whoever holds the socket; what is left of the last proxy was written by the caller. */
+function believed(proxies: Config['trustProxy']): false | string[] | ((address: string, hop: number) => boolean) {
+  if (typeof proxies === 'number') return (_address, hop) => hop < proxies
+  return proxies === false ? false : [...proxies]
 }
 
 /** A caller's own request id is kept if it is harmless, so that both logs can be compared. */
