@@ -2,6 +2,7 @@
  * Limits on requests: rate, time and size. Requests are counted per principal and process; costly routes
  * have a bucket of their own, and an overloaded process answers 503 early.
  */
+import { Socket } from 'node:net'
 import rateLimit from '@fastify/rate-limit'
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
@@ -95,7 +96,8 @@ export function limitSlowBodies(app: FastifyInstance, bodyMs: number): void {
 /** Whoever was answered before their body arrived has a moment to finish; then the socket goes to somebody else. */
 export function closeUnread(app: FastifyInstance, unreadBodyMs: number): void {
   app.addHook('onResponse', async ({ raw }) => {
-    if (raw.complete || raw.destroyed) return
+    // A request that was made up in this process has no socket.
+    if (raw.complete || raw.destroyed || !(raw.socket instanceof Socket)) return
     const timer = setTimeout(() => raw.socket.destroy(), unreadBodyMs).unref()
     for (const end of ['end', 'close', 'error']) raw.once(end, () => clearTimeout(timer))
   })
