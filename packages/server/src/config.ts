@@ -35,7 +35,8 @@ export interface Config {
   readonly workspace: { readonly provider: WorkspaceProvider; readonly folder: string }
   /** How much of an address the audit trail keeps. */
   readonly auditIp: 'full' | 'truncated' | 'none'
-  readonly trustProxy: boolean
+  /** Proxies in front: none, how many, or their networks. */
+  readonly trustProxy: false | number | readonly string[]
   readonly limits: {
     readonly bodyBytes: number
     /** Bodies of documents and imports. */

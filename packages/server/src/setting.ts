@@ -42,12 +42,6 @@ export function oneOf(words: readonly string[]) {
     words.includes(given as string) ? { value: given as string } : { must: `must be one of ${words.join(', ')}` }
 }
 
-export function yesOrNo(given: unknown): Read<boolean> {
-  if (typeof given === 'boolean') return { value: given }
-  if (/^(true|1|yes|on)$/i.test(String(given))) return { value: true }
-  return /^(false|0|no|off)$/i.test(String(given)) ? { value: false } : { must: 'must be true or false' }
-}
-
 /** Days may have a fraction: 0.5 is twelve hours. */
 export function days(given: unknown): Read<number> {
   const value = typeof given === 'string' && /^\d{1,4}(\.\d{1,6})?$/.test(given) ? Number(given) : given

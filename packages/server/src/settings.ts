@@ -5,8 +5,9 @@
 import type { Role } from './actor.ts'
 import { type Config, type Issuer, workspaceProviders } from './config.ts'
 import { readIssuers } from './read-issuers.ts'
+import { readProxies } from './read-proxies.ts'
 import { retentionSettings } from './retention-settings.ts'
-import { oneOf, type Read, type Setting, setting, text, whole, yesOrNo } from './setting.ts'
+import { oneOf, type Read, type Setting, setting, text, whole } from './setting.ts'
 
 const roles: readonly Role[] = ['reader', 'editor', 'operator', 'admin']
 const logLevels: readonly Config['logLevel'][] = [
@@ -79,10 +80,10 @@ export const settings: readonly Setting[] = [
     read: oneOf(['full', 'truncated', 'none']),
   }),
   setting('trustProxy', {
-    says: 'believe X-Forwarded-For; only behind a proxy of your own',
+    says: 'proxies of yours that X-Forwarded-For is believed from: how many, or their networks',
     fallback: false,
-    example: 'false',
-    read: yesOrNo,
+    example: '1',
+    read: readProxies,
   }),
   setting('limits.bodyBytes', {
     says: 'largest body of a request',

@@ -1,6 +1,8 @@
 /** ETag and If-Match: whoever changes a thing says which version they saw. */
 import { Problem } from './problems.ts'
 
+const versionMax = 2n ** 63n - 1n
+
 export function etagOf(version: string | number | bigint): string {
   return `"${version}"`
 }
@@ -15,8 +17,8 @@ export function versionSeen(ifMatch: string | undefined): string | undefined {
   }
   if (ifMatch.trim() === '*') return undefined
   const [, version] = /^"(\d{1,19})"$/.exec(ifMatch.trim()) ?? []
-  // A tag in another format matches nothing.
-  return version ?? '-1'
+  // A tag in another format, or beyond what a version can be, matches nothing.
+  return version === undefined || BigInt(version) > versionMax ? '-1' : version
 }
 
 /** Throws 412 with the current version unless the caller saw it. */

@@ -33,7 +33,7 @@ describe('installing', () => {
     const made = Array.from({ length: 6 }, () => opened({ connectionString: db.url, schema: 'race' }))
     const ensured = await Promise.all(made.map((one) => one.ensureIndex('documents', { fields })))
     expect(ensured.filter(({ state }) => state === 'created')).toHaveLength(1)
-    expect(await db.query('select version from race.installed')).toEqual([{ version: 1 }])
+    expect(await db.query('select version from race.installed')).toEqual([{ version: 2 }])
   })
 
   it('finds pg_trgm where somebody else has put it', async () => {
@@ -145,6 +145,62 @@ describe('deletions', () => {
     // Another process looks at them with its first write.
     await opened().delete('gone', [{ id: 'c', version: 7n }])
     expect(await db.query(`select id from ${table} order by id`)).toEqual([{ id: 'b' }, { id: 'c' }])
+  })
+})
+
+describe('the list of words', () => {
+  const words = async (index: string) => {
+    const rows = await db.query(`select word from search.${index}_g${await generationOf(index)}_word order by word`)
+    return rows.map(({ word }) => word)
+  }
+
+  it('offers only words of documents that the filters allow', async () => {
+    const engine = opened()
+    const owned = { fields: { ...fields, owner: { kind: 'keyword' } } } as const
+    await engine.ensureIndex('owned', owned)
+    const of = (id: string, owner: string, title: string, version: number) => {
+      return { id, version: BigInt(version), json: JSON.stringify({ title, owner }) }
+    }
+    await engine.upsert('owned', [of('a', 'ada', 'Budget cuts', 1), of('b', 'bo', 'Holiday', 2)])
+    const asked = async (query: string, owner: string) => {
+      const { total, corrected } = await engine.search('owned', { query, filters: { owner } })
+      return { total, corrected }
+    }
+    for (const query of ['bugdet', 'bugdet ', 'budge']) {
+      expect((await asked(query, 'ada')).total, query).toBe(1)
+      expect(await asked(query, 'bo'), query).toEqual({ total: 0, corrected: false })
+    }
+    await engine.delete('owned', [{ id: 'a', version: 3n }])
+    expect(await asked('bugdet', 'ada')).toEqual({ total: 0, corrected: false })
+  })
+
+  it('loses, after days, what no document holds', async () => {
+    const engine = opened()
+    await engine.ensureIndex('pruned', { fields })
+    await engine.upsert('pruned', [titled('a', 'Secret', 1), titled('b', 'Budget', 2)])
+    await engine.delete('pruned', [{ id: 'a', version: 3n }])
+    await opened().upsert('pruned', [titled('c', 'Something', 4)])
+    expect(await words('pruned'), 'a process may still know it').toEqual(['budget', 'secret', 'something'])
+    await db.query(
+      `update search.pruned_g${await generationOf('pruned')}_word set written_at = now() - interval '3 days'`,
+    )
+    await opened().upsert('pruned', [titled('d', 'Something', 5)])
+    expect(await words('pruned')).toEqual(['budget', 'something'])
+  })
+
+  it('of an older installation gets its times', async () => {
+    const engine = opened()
+    await engine.ensureIndex('older', { fields })
+    await engine.upsert('older', [titled('a', 'Budget', 1)])
+    await db.query('delete from search.installed where version = 2; insert into search.installed values (1)')
+    for (const { id, index } of await db.query('select id, index_name as index from search.generation')) {
+      await db.query(`alter table search."${index}_g${id}_word" drop column written_at`)
+    }
+    const newer = opened()
+    await newer.ensureIndex('older', { fields })
+    await newer.upsert('older', [titled('b', 'Holiday', 2)])
+    expect((await newer.search('older', { query: 'hoilday' })).total).toBe(1)
+    expect((await newer.search('older', { query: 'bugdet' })).total).toBe(1)
   })
 })
 

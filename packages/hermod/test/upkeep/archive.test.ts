@@ -1,7 +1,7 @@
 // Archive before dropping: a folder and a bucket (a double, see s3-double.ts). What could not be
 // archived stays.
 
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -39,6 +39,9 @@ const toFolder = defineCase('a folder gets one file per leaf, in order of positi
   const { turn } = await oldEvents(env, { folder })
   await turn()
   const files = (await readdir(folder)).toSorted()
+  const modeOf = async (path: string) => (await stat(path)).mode & 0o777
+  expect(await modeOf(folder), 'payloads are for this account alone').toBe(0o700)
+  expect(await modeOf(join(folder, files[0] ?? ''))).toBe(0o600)
   const digits = (n: number) => String(n).padStart(19, '0')
   expect(files, 'three leaves that are full, and what is old of the one in use').toEqual(
     [1, 11, 21, 31].map((n) => `log-${digits(n)}-${digits(Math.min(n + 10, 36))}.ndjson.gz`),

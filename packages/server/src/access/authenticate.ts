@@ -27,6 +27,8 @@ export type FindPerson = (platform: Platform, claims: VerifiedClaims) => Promise
 
 const keptMs = 3_000
 const keptMax = 10_000
+/** Clocks may differ by this much. */
+const skewMs = 60_000
 
 /** `also`: issuers that are no part of the configuration, such as the development sign-in. */
 export function authenticator(
@@ -66,14 +68,18 @@ async function principalOfClaims(
     identity: person.identity,
     role,
     permissions: permissionsOf(role),
-    ...signedIn(claims),
+    ...signedIn(claims, platform.clock()),
   }
 }
 
-/** If the issuer does not tell the time of the sign-in, the time of the token is used. */
-function signedIn({ auth_time, iat }: Verified['claims']): { signedInAt?: Date } {
+/**
+ * If the issuer does not tell the time of the sign-in, the time of the token is used. A time that is none, or that is still to come,
+ * proves nothing.
+ */
+function signedIn({ auth_time, iat }: Verified['claims'], now: Date): { signedInAt?: Date } {
   const seconds = typeof auth_time === 'number' ? auth_time : iat
-  return seconds === undefined ? {} : { signedInAt: new Date(seconds * 1000) }
+  if (seconds === undefined || !(seconds >= 0 && seconds * 1000 <= now.getTime() + skewMs)) return {}
+  return { signedInAt: new Date(seconds * 1000) }
 }
 
 function text<K extends string>(key: K, claim: unknown): { [key in K]?: string } {

@@ -1,10 +1,11 @@
 /** Making and revoking API tokens; each leaves a row in the audit trail of its person. */
 import type { Actor, Role } from '../actor.ts'
 import { type Permission, permissionsOf } from '../permissions.ts'
-import type { Tx } from '../platform.ts'
+import type { Platform, Tx } from '../platform.ts'
 import { notFound, Problem } from '../problems.ts'
+import { assertRecent } from '../recent-sign-in.ts'
 import { findOne, type TokenRecord } from './queries.ts'
-import { assertScopes, newSecret } from './rules.ts'
+import { assertScopes, isPrivileged, newSecret } from './rules.ts'
 
 const liveMax = 50
 
@@ -19,7 +20,13 @@ export interface CreatedToken {
   readonly secret: string
 }
 
-export async function createToken(tx: Tx, actor: Actor, wanted: NewToken): Promise<CreatedToken> {
+export async function createToken(
+  { clock }: Pick<Platform, 'clock'>,
+  tx: Tx,
+  actor: Actor,
+  wanted: NewToken,
+): Promise<CreatedToken> {
+  if (wanted.scopes.some(isPrivileged)) assertRecent(actor, clock())
   const role = await lockPerson(tx, actor)
   assertScopes(wanted.scopes, actor.permissions, permissionsOf(role))
   await assertRoom(tx, actor)

@@ -27,7 +27,7 @@ function ownTokens(app: FastifyInstance, platform: Platform): void {
     operationId: 'createToken',
     summary: 'Make an API token; its secret is shown once',
     body: newTokenBody,
-    response: answers({ 201: newToken }, 409, 413, 415, 422),
+    response: answers({ 201: newToken }, 404, 409, 413, 415, 422),
   }
   app.post('/api/v2/tokens', { config, schema: creating }, (request, reply) => create(platform, request, reply))
   const listing = {
@@ -81,7 +81,7 @@ function create(platform: Platform, request: FastifyRequest, reply: FastifyReply
   const { name, scopes, expiresAt } = request.body as Static<typeof newTokenBody>
   const wanted = { name, scopes, expiresAt: expiryOf(expiresAt, platform.clock()) }
   return runCommand(platform, request, reply, async (tx, actor) => {
-    const { token, secret } = await createToken(tx, actor, wanted)
+    const { token, secret } = await createToken(platform, tx, actor, wanted)
     return { status: 201, body: { ...token, secret: null }, unstored: { secret } }
   })
 }

@@ -1,6 +1,6 @@
 /** API tokens as text, and what one may hold: pure. */
 import { createHash, randomBytes } from 'node:crypto'
-import { type Permission, permissions } from '../permissions.ts'
+import { type Permission, permissions, permissionsOf } from '../permissions.ts'
 import { invalid, Problem } from '../problems.ts'
 
 /** `hmd_<prefix>_<secret>`: the prefix is what people recognise, the secret has 256 bits. */
@@ -9,6 +9,11 @@ const shape = /^hmd_([a-z0-9]{8})_([\w-]{43})$/
 /** What no token may do: create further tokens. */
 const neverScoped: readonly Permission[] = ['token:own', 'token:admin']
 export const scopable = permissions.filter((permission) => !neverScoped.includes(permission))
+
+/** More than an editor may do: a token with it is worth a stolen session. */
+export function isPrivileged(scope: Permission): boolean {
+  return !permissionsOf('editor').has(scope)
+}
 
 export interface NewSecret {
   readonly prefix: string

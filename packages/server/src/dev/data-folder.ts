@@ -39,7 +39,8 @@ export async function openDataFolder(options: DevOptions): Promise<DataFolder> {
     await deleteAll(path, existsSync(ready) ? await readFile(ready, 'utf8') : database)
   }
   const fresh = !existsSync(ready)
-  await mkdir(join(path, 'documents'), { recursive: true })
+  await mkdir(path, { recursive: true })
+  await mkdir(join(path, 'documents'), { recursive: true, mode: 0o700 })
   const port = (await isFree(usualDatabasePort)) ? usualDatabasePort : undefined
   const postgres = await startPostgres({
     durable: !ephemeral,

@@ -2,8 +2,14 @@
  * The demo: people, documents and a review in progress, written through the API once. A seeding that
  * was cut off goes on where it stopped, because each step has its Idempotency-Key.
  */
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile, rename, writeFile } from 'node:fs/promises'
+import { demoPeople } from '../access/development.ts'
+import type { Actor } from '../actor.ts'
+import { updatePerson } from '../people/commands.ts'
+import { permissionsOf } from '../permissions.ts'
+import { transaction } from '../platform.ts'
 import type { RunningServer } from '../serve.ts'
 import type { DataFolder } from './data-folder.ts'
 import { type DemoClient, demoClient, demoNames } from './demo-client.ts'
@@ -26,14 +32,15 @@ export async function openDemo({ url, platform }: RunningServer, data: DataFolde
   // The curl examples act as Ada.
   const header = `Authorization: Bearer ${await client.token('ada')}\n`
   await writeFile(data.headerFile, header, { mode: 0o600 })
+  const people = await meet(client, platform.pool)
+  await giveRoles(platform, people)
   if (!wanted) return { client, documents: [] }
   const kept = data.demoFile
   if (existsSync(kept)) {
     return { client, documents: JSON.parse(await readFile(kept, 'utf8')) as DemoRecord[] }
   }
-  const people = await meet(client, platform.pool)
   const documents = await Promise.all(demoDocuments.map((each) => write(client, people, each)))
-  await writeFile(`${kept}.new`, JSON.stringify(documents))
+  await writeFile(`${kept}.new`, JSON.stringify(documents), { mode: 0o600 })
   await rename(`${kept}.new`, kept)
   return { client, documents }
 }
@@ -49,6 +56,32 @@ async function meet(client: DemoClient, pool: RunningServer['platform']['pool'])
     [demoNames.map((name) => `${name}@example.org`)],
   )
   return new Map(rows.map(({ id, name }) => [name, id]))
+}
+
+/** In the database too, they are what the page says: an API token depends on it, and so does who may write. */
+async function giveRoles(platform: RunningServer['platform'], people: People): Promise<void> {
+  for (const { name, role } of demoPeople) {
+    const personId = people.get(name)
+    if (personId === undefined) continue
+    const actor = demoActor()
+    await transaction(platform, (tx) =>
+      updatePerson(platform, tx, actor, { personId, seen: undefined, change: { role } }),
+    )
+  }
+}
+
+function demoActor(): Actor {
+  return {
+    personId: null,
+    identity: 'system:demo',
+    role: 'admin',
+    permissions: permissionsOf('admin'),
+    signedInAt: new Date(),
+    endpoint: 'npm start',
+    userAgent: null,
+    ip: null,
+    requestId: randomUUID(),
+  }
 }
 
 async function write(client: DemoClient, people: People, document: DemoDocument): Promise<DemoRecord> {

@@ -99,7 +99,7 @@ function configOf(data: DataFolder, port: number, logLevel: Config['logLevel']):
     port,
     secret: data.secret,
     issuers: [],
-    defaultRole: 'editor' as const,
+    defaultRole: 'reader' as const,
     workspace: { provider: 'local' as const, folder: data.documents },
     auditIp: 'full' as const,
     trustProxy: false,

@@ -116,6 +116,10 @@ export function takeContent(
   content: string,
 ): Promise<Document> {
   const written = { ...before, content, contentHash: hashOf(content), modifiedAt: at, lastModifiedBy: by }
-  const after = { ...written, ...rules.reviewAfterEdit(before, written) }
+  const after = {
+    ...written,
+    ...rules.reviewAfterEdit(before, written),
+    authors: rules.authorsAfter(before, written, by),
+  }
   return saveChange(platform, tx, actor, { command: commandFor(before, after), before, after, logId })
 }

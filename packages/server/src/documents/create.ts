@@ -137,6 +137,7 @@ function fresh(
     owners,
     contributors,
     approvers,
+    authors: [],
     approvals: [],
     workspaceProvider: wanted.workspaceProvider,
     providerFileId: wanted.providerFileId ?? id,

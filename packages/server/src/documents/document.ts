@@ -4,7 +4,7 @@ import type { WorkspaceProvider } from '../config.ts'
 export const statuses = ['WIP', 'In-Review', 'Approved', 'Obsolete'] as const
 export type Status = (typeof statuses)[number]
 
-export const relations = ['owner', 'contributor', 'approver'] as const
+export const relations = ['owner', 'contributor', 'approver', 'author'] as const
 export type Relation = (typeof relations)[number]
 
 export interface PersonRef {
@@ -49,6 +49,8 @@ export interface Document extends DocumentFields, DocumentPeople {
   readonly status: Status
   readonly docNumber: number | null
   readonly contentHash: string
+  /** Who wrote what is under review now, since it was last approved; the creator is not repeated here. */
+  readonly authors: readonly PersonRef[]
   readonly approvals: readonly Approval[]
   readonly workspaceProvider: WorkspaceProvider
   readonly providerFileId: string

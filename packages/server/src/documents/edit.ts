@@ -12,6 +12,7 @@ import {
   type Document,
   type DocumentFields,
   isDraft,
+  type PersonRef,
   type Status,
 } from './document.ts'
 import { everybodyIn, knownPeople, type NamedPeople, namedPeople } from './named-people.ts'
@@ -66,7 +67,7 @@ async function change(
   const { document: before, at, logId, by } = opened
   rules.assertEdits(before, actor)
   assertVersion(seen, before.version)
-  const edited = await apply(tx, before, wish)
+  const edited = await apply(tx, before, wish, by)
   if (Object.keys(fieldChanges(before, edited)).length === 0) return before
   assertAllowed(before, edited, actor, wish)
   const after = { ...edited, modifiedAt: at, lastModifiedBy: by }
@@ -74,13 +75,17 @@ async function change(
   return saveChange(platform, tx, actor, { command: named, before, after, logId })
 }
 
-async function apply(tx: Tx, before: Document, wish: Wish): Promise<Document> {
+async function apply(tx: Tx, before: Document, wish: Wish, by: PersonRef | null): Promise<Document> {
   const { owners, contributors, approvers, status, ...fields } = wish
   const people = await peopleAfter(tx, before, { owners, contributors, approvers })
   const content = fields.content ?? before.content
   const contentHash = content === before.content ? before.contentHash : hashOf(content)
   const written = { ...before, ...defined(fields), ...people, contentHash }
-  const edited = { ...written, ...rules.reviewAfterEdit(before, written) }
+  const edited = {
+    ...written,
+    ...rules.reviewAfterEdit(before, written),
+    authors: rules.authorsAfter(before, written, by),
+  }
   return status === undefined ? edited : { ...edited, ...rules.changeStatus(edited, status) }
 }
 

@@ -12,7 +12,7 @@ import * as shape from './schemas.ts'
 
 const config = { permission: 'document:write' as const }
 const preValidation = bodyMayBeMissing
-const response = answers({ 200: shape.wholeDocument }, 404, 409, 412, 415, 422, 428)
+const response = answers({ 200: shape.wholeDocument }, 404, 409, 412, 413, 415, 422, 428)
 
 function deciding(request: FastifyRequest): Deciding {
   const { id } = request.params as { id: string }

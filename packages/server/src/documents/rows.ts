@@ -51,6 +51,7 @@ export function documentOf(row: DocumentRow): Document {
     owners: withRelation(row, 'owner'),
     contributors: withRelation(row, 'contributor'),
     approvers: withRelation(row, 'approver'),
+    authors: withRelation(row, 'author'),
     approvals: row.approvals.map((approval) => ({
       ...approval,
       decidedAt: new Date(approval.decidedAt),

@@ -4,13 +4,22 @@
  *
  *   WIP ──publish──▶ In-Review ──all approved──▶ Approved
  *                      ▲  │  ▲                     │  │
- *                      │  │  └─content, approvers──┘  │
+ *                      │  │  └─words, approvers────┘  │
  *                      │  └────▶ Obsolete ◀───────────┘
  *                      └─────────────┘
  */
 import type { Principal } from '../actor.ts'
 import { notFound, Problem } from '../problems.ts'
-import { type Approval, type Decision, type Document, insidersOf, isDraft, type Status } from './document.ts'
+import { fieldChanges } from './changes.ts'
+import {
+  type Approval,
+  type Decision,
+  type Document,
+  insidersOf,
+  isDraft,
+  type PersonRef,
+  type Status,
+} from './document.ts'
 
 /** Where a person may send a document. Approved is reached by approvals, WIP never again. */
 const transitions: Readonly<Record<Status, readonly Status[]>> = {
@@ -84,19 +93,35 @@ export function publish(document: Document): Review {
   })
 }
 
+/** Content, title, summary and custom fields are what a review is about; tags and types are labels. */
+function wordsChanged(before: Document, after: Document): boolean {
+  const fields = Object.keys(fieldChanges(before, after))
+  return fields.some((field) => reviewed.has(field) || field.startsWith('customFields.'))
+}
+
+const reviewed: ReadonlySet<string> = new Set(['content', 'title', 'summary'])
+
 /**
- * What an edit does to the review: nobody has approved the new content, so every decision is
+ * What an edit does to the review: nobody has approved the new words, so every decision is
  * removed. The decision of a removed approver is removed too, and a new approver has to
  * decide. An edit never makes a document Approved.
  */
 export function reviewAfterEdit(before: Document, after: Document): Review {
-  if (before.contentHash !== after.contentHash) {
+  if (wordsChanged(before, after)) {
     return { status: reopened(after.status), approvals: [] }
   }
   const { status, approvers } = after
   const approvals = after.approvals.filter((one) => approvers.some(({ id }) => id === one.personId))
   const grew = approvers.some(({ id }) => !before.approvers.some((other) => other.id === id))
   return { status: grew ? reopened(status) : status, approvals }
+}
+
+/** Who wrote what is there after an edit. What was approved is settled: the next round begins with whoever goes on. */
+export function authorsAfter(before: Document, after: Document, by: PersonRef | null): readonly PersonRef[] {
+  const { authors, status } = before
+  if (by === null || !wordsChanged(before, after)) return authors
+  if (status === 'Approved') return [by]
+  return authors.some(({ id }) => id === by.id) ? authors : [...authors, by]
 }
 
 function reopened(status: Status): Status {
@@ -146,13 +171,24 @@ export function changeDecision(
   return decided(document, decision, { ...verdict, comment })
 }
 
-/** Ownership is checked first: an owner is told that they cannot approve, listed or not. */
+/** An owner is told that they cannot approve, listed or not; the others only if they are listed. */
 function assertMayDecide(document: Document, personId: string): void {
-  if (document.owners.some(({ id }) => id === personId)) {
-    throw new Problem('HMD_OWN_DOCUMENT', 'Nobody decides about their own document.')
+  const share = shareIn(document, personId)
+  const listed = document.approvers.some(({ id }) => id === personId)
+  if (share !== undefined && (listed || share === 'own it')) {
+    throw new Problem('HMD_OWN_DOCUMENT', `Nobody decides about their own document, and you ${share}.`)
   }
-  if (document.approvers.some(({ id }) => id === personId)) return
+  if (listed) return
   throw new Problem('HMD_NOT_APPROVER', 'Only those listed as its approvers decide about it.')
+}
+
+/** What makes it a person's own document; undefined for those who may decide. */
+function shareIn({ owners, contributors, createdBy, authors }: Document, personId: string): string | undefined {
+  const among = (people: readonly PersonRef[]) => people.some(({ id }) => id === personId)
+  if (among(owners)) return 'own it'
+  if (among(contributors)) return 'contribute to it'
+  if (among([createdBy])) return 'created it'
+  return among(authors) ? 'wrote what is there now' : undefined
 }
 
 function assertStatus({ status }: Document, needed: readonly Status[]): void {
@@ -172,7 +208,7 @@ function decided(document: Document, decision: Decision, verdict: Verdict): Revi
   const others = document.approvals.filter((approval) => approval.personId !== personId)
   const approvals = [...others, own]
   const approved = new Set(approvals.filter((one) => one.decision === 'approved').map((one) => one.personId))
-  const asked = document.approvers.filter(({ id }) => !document.owners.some((owner) => owner.id === id))
+  const asked = document.approvers.filter(({ id }) => shareIn(document, id) === undefined)
   const status = asked.every(({ id }) => approved.has(id)) ? 'Approved' : 'In-Review'
   return { status, approvals }
 }

@@ -5,6 +5,7 @@
 import type { EventState, EventStory, SubscriptionStats } from 'hermod'
 import type { StoredDocument } from 'hermod/sinks/search'
 import { consequences, type DocumentCommand, effectOn, type IndexName, indexNames } from '../events.ts'
+import { statsFor } from '../health-words.ts'
 import type { Platform } from '../platform.ts'
 import type { LogEntry } from './audit/queries.ts'
 
@@ -29,6 +30,16 @@ export interface SyncState {
   readonly why: string | null
 }
 
+/** A story as its reader may hear it. */
+function told(story: EventStory | undefined, details: boolean): EventStory | undefined {
+  if (story === undefined || details) return story
+  return {
+    ...story,
+    states: story.states.map((state) => ({ ...state, error: null })),
+    attempts: story.attempts.map((attempt) => ({ ...attempt, worker: '', error: null })),
+  }
+}
+
 export interface SubscriptionSync extends EventState {
   readonly health: string | null
   readonly healthWhy: string | null
@@ -40,12 +51,17 @@ export const subscriptionOf: Readonly<Record<IndexName, string>> = {
   drafts: 'search-drafts',
 }
 
-export async function syncOf(platform: Platform, entry: LogEntry): Promise<SyncState> {
-  const story = await storyOf(platform, entry)
+/** `details`: with what drivers said and which workers called; for operators. */
+export async function syncOf(
+  platform: Platform,
+  entry: LogEntry,
+  { details }: { readonly details: boolean },
+): Promise<SyncState> {
+  const story = told(await storyOf(platform, entry), details)
   const held = await Promise.all(indexNames.map((index) => look(platform, index, entry.documentId)))
-  const rough = indexNames.map((index, at) => compare(index, entry, story, held[at] as Look))
+  const rough = indexNames.map((index, at) => compare(index, entry, story, held[at] as Look, details))
   const waiting = rough.some(({ current }) => current !== true)
-  const stats = waiting ? (await platform.outbox.stats()).subscriptions : []
+  const stats = waiting ? statsFor((await platform.outbox.stats()).subscriptions, details) : []
   const indexes = rough.map((state) => explained(state, entry, story, stats))
   const why = indexes.find((state) => state.why !== null)?.why ?? null
   const subscriptions = (story?.states ?? []).map((state) => withHealth(state, stats))
@@ -73,10 +89,16 @@ function wantedIn(index: IndexName, { command }: LogEntry): 'present' | 'absent'
   return effectOn(index, event) === 'index' ? 'present' : 'absent'
 }
 
-function compare(index: IndexName, entry: LogEntry, story: EventStory | undefined, found: Look): IndexState {
+function compare(
+  index: IndexName,
+  entry: LogEntry,
+  story: EventStory | undefined,
+  found: Look,
+  details: boolean,
+): IndexState {
   const wanted = wantedIn(index, entry)
   if ('failed' in found) {
-    const why = `The search engine does not answer: ${found.failed}`
+    const why = `The search engine does not answer${details ? `: ${found.failed}` : '.'}`
     return { index, wanted, current: null, indexedVersion: null, indexedPosition: null, why }
   }
   const { stored } = found

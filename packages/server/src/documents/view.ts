@@ -2,7 +2,7 @@
 import { type Document, docKeyOf } from './document.ts'
 
 export function documentView(document: Document) {
-  const { contentHash: _hash, approvals, createdAt, modifiedAt, publishedAt, ...rest } = document
+  const { contentHash: _hash, authors: _authors, approvals, createdAt, modifiedAt, publishedAt, ...rest } = document
   return {
     ...rest,
     docKey: docKeyOf(document),

@@ -47,7 +47,8 @@ export async function saveChange(platform: Platform, tx: Tx, actor: Actor, edite
   const change = { ...edited, after, version }
   const eventId = await tell(platform, tx, actor, change)
   await tx.query(UPDATE, [...columnsOf(before, after), JSON.stringify([logRow(actor, change, eventId)])])
-  if (peopleText(before) !== peopleText(after)) await tx.query(PEOPLE, peopleColumns(after))
+  if (JSON.stringify(everybody(before)) !== JSON.stringify(everybody(after)))
+    await tx.query(PEOPLE, peopleColumns(after))
   if (JSON.stringify(before.approvals) !== JSON.stringify(after.approvals)) {
     await tx.query(APPROVALS, [after.id, JSON.stringify(after.approvals)])
   }
@@ -84,10 +85,17 @@ export interface PlacedPerson {
   readonly place: number
 }
 
+/** The people a document was given; its authors come from what was done to it. */
 export function placed({ owners, contributors, approvers }: Document): PlacedPerson[] {
-  const as = (relation: Relation, people: Document['owners']) =>
-    people.map(({ id }, place) => ({ relation, id, place }))
   return [...as('owner', owners), ...as('contributor', contributors), ...as('approver', approvers)]
+}
+
+function everybody(document: Document): PlacedPerson[] {
+  return [...placed(document), ...as('author', document.authors)]
+}
+
+function as(relation: Relation, people: Document['owners']): PlacedPerson[] {
+  return people.map(({ id }, place) => ({ relation, id, place }))
 }
 
 export function peopleText(document: Document): string {
@@ -95,7 +103,7 @@ export function peopleText(document: Document): string {
 }
 
 function peopleColumns(document: Document): unknown[] {
-  const people = placed(document)
+  const people = everybody(document)
   return [
     document.id,
     people.map(({ relation }) => relation),

@@ -7,6 +7,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { authenticator } from '../access/authenticate.ts'
 import { type DevelopmentIssuer, developmentIssuer, developmentRoutes } from '../access/development.ts'
 import { tokenRoutes } from '../access/routes.ts'
+import type { Config } from '../config.ts'
 import { documentRoutes } from '../documents/routes.ts'
 import { resolvePerson } from '../people/resolve.ts'
 import { peopleRoutes } from '../people/routes.ts'
@@ -16,7 +17,7 @@ import { validatorCompiler } from '../validate.ts'
 import { guard } from './guard.ts'
 import { healthRoutes } from './health.ts'
 import { readJson } from './json-body.ts'
-import { limitSlowBodies, shedLoad } from './limits.ts'
+import { closeUnread, limitSlowBodies, shedLoad } from './limits.ts'
 import { rememberMethods } from './methods.ts'
 import { serveOpenApi } from './openapi.ts'
 import { pageRoutes } from './page.ts'
@@ -31,6 +32,8 @@ export type App = FastifyInstance
 export interface AppOptions {
   /** How long a body may take to arrive. */
   readonly bodyMs?: number
+  /** How long the rest of a body may take once the answer was sent. */
+  readonly unreadBodyMs?: number
   /** With a longer event-loop delay, the process answers 503. */
   readonly loopDelayMaxMs?: number
 }
@@ -50,12 +53,14 @@ export async function buildApp(platform: Platform, options: AppOptions = {}): Pr
   app.setErrorHandler(answerProblem)
   app.addSchema(problemSchema)
   readJson(app)
-  rememberMethods(app)
+  const refuseUnknown = rememberMethods(app)
   logRequests(app)
   await secureHeaders(app)
+  refuseUnknown()
   await shedLoad(app, options.loopDelayMaxMs ?? 1_000)
   await guard(app, platform, authenticator(platform, resolvePerson, development ? [development] : []))
   limitSlowBodies(app, options.bodyMs ?? 30_000)
+  closeUnread(app, options.unreadBodyMs ?? 5_000)
   await serveOpenApi(app)
   rooms(app, platform, development)
   return app
@@ -69,7 +74,7 @@ function frameOf({ config, log }: Platform): App {
       disableRequestLogging: true,
       requestIdLogLabel: 'request_id',
     }),
-    trustProxy: config.trustProxy,
+    trustProxy: believed(config.trustProxy),
     bodyLimit: config.limits.bodyBytes,
     requestIdHeader: false,
     genReqId: ({ headers }) => requestId(headers['x-request-id']),
@@ -77,6 +82,12 @@ function frameOf({ config, log }: Platform): App {
     clientErrorHandler: answerClientError,
     routerOptions: { maxParamLength: 600 },
   }).withTypeProvider<TypeBoxTypeProvider>()
+}
+
+/** Hop 0 is whoever holds the socket; what is left of the last proxy was written by the caller. */
+function believed(proxies: Config['trustProxy']): false | string[] | ((address: string, hop: number) => boolean) {
+  if (typeof proxies === 'number') return (_address, hop) => hop < proxies
+  return proxies === false ? false : [...proxies]
 }
 
 /** A caller's own request id is kept if it is harmless, so that both logs can be compared. */

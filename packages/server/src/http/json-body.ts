@@ -1,13 +1,7 @@
-/**
- * Reads JSON bodies. What no honest client sends is refused before a schema looks at it: deep
- * nesting, very many values, and names that reach into prototypes.
- */
+/** Reads JSON bodies; names that reach into prototypes, and what is too much, are refused before a schema looks at it. */
 import type { FastifyInstance } from 'fastify'
+import { numberTooLarge, tooMuchIn } from '../json-bounds.ts'
 import { Problem } from '../problems.ts'
-
-const depthMax = 64
-/** Imports are read as streams; no other body is that large. */
-const valuesMax = 20_000
 
 export function readJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error')
@@ -15,38 +9,18 @@ export function readJson(app: FastifyInstance): void {
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
     // Some clients name a media type for a body they do not send.
     if (text === '') return done(null, undefined)
+    const tooMuch = tooMuchIn(text as string)
+    if (tooMuch !== undefined) return done(refused('/', tooMuch))
     parse(request, text as string, (error, body) => {
       if (error) return done(new Problem('HMD_JSON_INVALID', error.message, { cause: error }))
-      try {
-        assertModest(body)
-        done(null, body)
-      } catch (problem) {
-        done(problem as Problem)
-      }
+      const pointer = numberTooLarge(body)
+      if (pointer !== undefined) return done(refused(pointer, 'is a number that is too large'))
+      done(null, body)
     })
   })
 }
 
-/** Level by level, so that depth costs no stack. */
-export function assertModest(body: unknown): void {
-  let level: unknown[] = [body]
-  let values = 1
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > depthMax) throw tooMuch(`is nested deeper than ${depthMax} levels`)
-    const below: unknown[] = []
-    for (const value of level) {
-      if (typeof value !== 'object' || value === null) continue
-      const inside = Object.values(value)
-      values += inside.length
-      if (values > valuesMax) throw tooMuch(`holds more than ${valuesMax} values`)
-      for (const one of inside) if (typeof one === 'object' && one !== null) below.push(one)
-    }
-    level = below
-  }
-}
-
-function tooMuch(detail: string): Problem {
-  return new Problem('HMD_JSON_INVALID', `The body ${detail}.`, {
-    errors: [{ pointer: '/', detail }],
-  })
+function refused(pointer: string, detail: string): Problem {
+  const where = pointer === '/' ? 'The body' : pointer
+  return new Problem('HMD_JSON_INVALID', `${where} ${detail}.`, { errors: [{ pointer, detail }] })
 }

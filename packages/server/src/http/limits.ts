@@ -2,11 +2,13 @@
  * Limits on requests: rate, time and size. Requests are counted per principal and process; costly routes
  * have a bucket of their own, and an overloaded process answers 503 early.
  */
+import { Socket } from 'node:net'
 import rateLimit from '@fastify/rate-limit'
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Config } from '../config.ts'
 import { Problem } from '../problems.ts'
+import { networkOf } from './address.ts'
 
 /** Share of `limits.perMinute` that a bucket allows: with 1,200 a minute, 20 imports and 60 sign-ins. */
 const shares = { import: 1 / 60, signIn: 1 / 20 }
@@ -48,7 +50,7 @@ function ownBucket(route: RouteOptions, perMinute: number): void {
 
 /** A person is one caller, however many tokens they hold; without a person it is the address. */
 function keyOf({ principal, ip }: FastifyRequest): string {
-  if (principal === null) return `ip ${ip}`
+  if (principal === null) return `ip ${networkOf(ip)}`
   return principal.personId === null ? principal.identity : `person ${principal.personId}`
 }
 
@@ -88,6 +90,16 @@ export function limitSlowBodies(app: FastifyInstance, bodyMs: number): void {
     }, bodyMs)
     for (const end of ['end', 'close', 'error']) payload.once(end, () => clearTimeout(timer))
     return payload
+  })
+}
+
+/** Whoever was answered before their body arrived has a moment to finish; then the socket goes to somebody else. */
+export function closeUnread(app: FastifyInstance, unreadBodyMs: number): void {
+  app.addHook('onResponse', async ({ raw }) => {
+    // A request that was made up in this process has no socket.
+    if (raw.complete || raw.destroyed || !(raw.socket instanceof Socket)) return
+    const timer = setTimeout(() => raw.socket.destroy(), unreadBodyMs).unref()
+    for (const end of ['end', 'close', 'error']) raw.once(end, () => clearTimeout(timer))
   })
 }
 

@@ -34,6 +34,7 @@ export async function serveOpenApi(app: FastifyInstance): Promise<void> {
       },
       security: [{ bearer: [] }],
     },
+    transform: ({ schema, url }) => ({ schema: withoutDemands(schema), url }),
     refResolver: { buildLocalReference: ({ $id }, _baseUri, _fragment, i) => String($id ?? i) },
   })
   const open = { config: { permission: 'public' as const }, schema: { hide: true } }
@@ -45,4 +46,23 @@ export async function serveOpenApi(app: FastifyInstance): Promise<void> {
     uiConfig: { layout: 'BaseLayout', deepLinking: true, validatorUrl: null },
     theme: { title: 'Hermod: the API' },
   })
+}
+
+/** What has a default may be left out: the validator fills it in, so nobody has to send it. */
+function withoutDemands<T>(schema: T): T {
+  const parts = Object.entries(schema ?? {}).map(([name, part]) => {
+    return [name, ['querystring', 'headers', 'body'].includes(name) ? optional(part as Shape) : part]
+  })
+  return Object.fromEntries(parts) as T
+}
+
+interface Shape {
+  readonly required?: readonly string[]
+  readonly properties?: Readonly<Record<string, object>>
+}
+
+function optional(shape: Shape): Shape {
+  const { required, properties = {} } = shape
+  if (required === undefined) return shape
+  return { ...shape, required: required.filter((name) => !('default' in (properties[name] ?? {}))) }
 }

@@ -10,7 +10,7 @@ export const problemAdvice: Readonly<Record<ProblemCode, string>> = {
   HMD_FORBIDDEN: 'Ask for the permission that `detail` names, or use a token that has it.',
   HMD_SIGN_IN_AGAIN: 'Sign in again and repeat the request with the new token.',
   HMD_NOT_APPROVER: 'Be listed under `approvers` first.',
-  HMD_OWN_DOCUMENT: 'Let another approver decide.',
+  HMD_OWN_DOCUMENT: 'Let somebody decide who neither owns, made nor wrote it.',
   HMD_NOT_FOUND: 'Check the id; what is not yours to see looks the same as what does not exist.',
   HMD_METHOD_NOT_ALLOWED: 'Use one of the methods in `Allow`.',
   HMD_REQUEST_SLOW: 'Send headers within 15 s and the body within 30 s.',

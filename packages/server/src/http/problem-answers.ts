@@ -66,17 +66,29 @@ const ofFramework: Readonly<Record<string, ProblemCode>> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'HMD_REQUEST_INVALID',
   FST_ERR_BAD_URL: 'HMD_REQUEST_INVALID',
   FST_ERR_MAX_PARAM_LENGTH: 'HMD_NOT_FOUND',
+  FST_ERR_ROUTE_MISSING_CONTENT_TYPE: 'HMD_MEDIA_TYPE',
+}
+
+/** What else plugins refuse; a path that leads out of a folder is one that does not exist. */
+const ofStatus: Readonly<Record<number, ProblemCode>> = {
+  400: 'HMD_REQUEST_INVALID',
+  403: 'HMD_NOT_FOUND',
+  404: 'HMD_NOT_FOUND',
+  413: 'HMD_BODY_TOO_LARGE',
+  415: 'HMD_MEDIA_TYPE',
 }
 
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
-  const { code, validation, validationContext, message } = error as FastifyError
+  const { code, validation, validationContext, message, statusCode } = error as FastifyError
   if (validation !== undefined) {
     const errors = fieldProblems(validation as never, String(validationContext))
     return new Problem('HMD_REQUEST_INVALID', sentenceOf(errors), { errors })
   }
   const known = ofFramework[code]
   if (known !== undefined) return new Problem(known, message)
+  const ofCaller = ofStatus[statusCode ?? 500]
+  if (ofCaller !== undefined) return new Problem(ofCaller, message)
   if (isAway(error)) return away(error)
   return new Problem('HMD_INTERNAL', 'The request failed; the log names it by its requestId.', {
     cause: error,

@@ -17,14 +17,16 @@ export const problemSchema = Type.Object(
   { $id: 'Problem', additionalProperties: true, description: 'Further fields are facts' },
 )
 
-/** Any route can meet these: bad input, no token, no permission, too many, a database that is away. */
-const usual = [400, 401, 403, 429, 500, 503] as const
+/** Any route can meet these: bad input, no token, no permission, too many, long headers, a database that is away. */
+const usual = [400, 401, 403, 429, 431, 500, 503] as const
 
 type ProblemStatus = (typeof problemCatalogue)[ProblemCode][0]
 
 /** The answers of a route, and the problems it adds to the usual ones: `answers({ 200: X }, 404)`. */
 export function answers<T extends Readonly<Record<number, TSchema>>>(own: T, ...more: readonly ProblemStatus[]): T {
-  const statuses = [...new Set([...usual, ...more])]
+  // A body that may be too large may also be too slow.
+  const slow = more.includes(413) ? ([408] as const) : []
+  const statuses = [...new Set([...usual, ...slow, ...more])]
   const problems = statuses.map((status) => [status, problemResponse(status)])
   return { ...Object.fromEntries(problems), ...own }
 }

@@ -3,8 +3,10 @@ import type { FastifyInstance } from 'fastify'
 import type { Stats, SubscriptionStats } from 'hermod'
 import { Type } from 'typebox'
 import { demoPeople } from '../access/development.ts'
+import { statsFor } from '../health-words.ts'
 import type { Platform } from '../platform.ts'
 import { version } from '../version.ts'
+import { actorOf } from './actor-of.ts'
 import { answers } from './responses.ts'
 
 const about = Type.Object(
@@ -70,9 +72,11 @@ export function statusRoutes(app: FastifyInstance, platform: Platform): void {
     response: answers({ 200: health }),
   }
   const stats = kept(() => platform.outbox.stats({ timeoutMs: 1_000 }), keptMs)
-  app.get('/api/v2/health', { config: { permission: 'search:read' }, schema: looking }, async () =>
-    healthOf(await stats()),
-  )
+  app.get('/api/v2/health', { config: { permission: 'search:read' }, schema: looking }, async (request) => {
+    const details = actorOf(request).permissions.has('outbox:read')
+    const { subscriptions, ...rest } = await stats()
+    return healthOf({ ...rest, subscriptions: statsFor(subscriptions, details) })
+  })
 }
 
 function kept<T>(read: () => Promise<T>, forMs: number): () => Promise<T> {

@@ -7,6 +7,7 @@ import { type Answer, runCommand } from '../http/command.ts'
 import { answers, nothing } from '../http/responses.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { notFound } from '../problems.ts'
+import { assertRecent } from '../recent-sign-in.ts'
 import { etagOf, versionSeen } from '../version-tags.ts'
 import * as commands from './commands.ts'
 import { importUsers } from './import-users.ts'
@@ -143,5 +144,7 @@ function importing(app: FastifyInstance, platform: Platform): void {
 /** In transactions of its own; it may be repeated, so it needs no Idempotency-Key. */
 async function runImport(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const wanted = request.body as Static<typeof shapes.importBody>
-  return reply.send(await importUsers(platform, actorOf(request), wanted))
+  const actor = actorOf(request)
+  assertRecent(actor, platform.clock())
+  return reply.send(await importUsers(platform, actor, wanted))
 }

@@ -5,11 +5,12 @@
 import type { Actor, Role } from '../actor.ts'
 import type { Platform, Tx } from '../platform.ts'
 import { notFound, Problem } from '../problems.ts'
+import { assertRecent } from '../recent-sign-in.ts'
 import { assertVersion } from '../version-tags.ts'
 import { type Identity, identitiesOf } from './queries.ts'
 import { record } from './record.ts'
 import { refreshDocuments } from './references/refresh.ts'
-import { assertIdentity, assertName, assertRecent, assertUnlinkable, type NewIdentity } from './rules.ts'
+import { assertIdentity, assertName, assertUnlinkable, type NewIdentity } from './rules.ts'
 import { lockLiving, makePrimary, touch } from './write.ts'
 
 /** The version the caller saw; undefined = whichever there is. */
@@ -127,6 +128,7 @@ export async function unlinkIdentity(
   actor: Actor,
   { personId, identityId, seen }: { personId: string; identityId: string; seen: Seen },
 ): Promise<void> {
+  assertRecent(actor, platform.clock())
   const [person] = await lockLiving(tx, [personId])
   if (person === undefined) throw notFound('person')
   assertVersion(seen, person.version)
@@ -164,6 +166,7 @@ export async function setPrimary(
   actor: Actor,
   { personId, identityId }: { personId: string; identityId: string },
 ): Promise<void> {
+  assertRecent(actor, platform.clock())
   await lockLiving(tx, [personId])
   const identities = await identitiesOf(tx, personId)
   const wanted = identities.find(({ id }) => id === identityId)

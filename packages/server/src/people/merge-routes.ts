@@ -6,9 +6,9 @@ import { runCommand } from '../http/command.ts'
 import { answers } from '../http/responses.ts'
 import type { Platform } from '../platform.ts'
 import { Problem } from '../problems.ts'
+import { assertRecent } from '../recent-sign-in.ts'
 import { mergePeople, previewMerge, undoMerge } from './merge.ts'
 import type { Pair } from './references.ts'
-import { assertRecent } from './rules.ts'
 import * as shapes from './schemas.ts'
 
 const config = { permission: 'person:admin' as const }

@@ -5,11 +5,11 @@
 import type { Actor } from '../actor.ts'
 import type { Asked, Platform, Tx } from '../platform.ts'
 import { notFound, Problem } from '../problems.ts'
+import { assertRecent } from '../recent-sign-in.ts'
 import { findPerson, type Person } from './queries.ts'
 import { audit, record } from './record.ts'
 import { refreshDocuments } from './references/refresh.ts'
 import { type Pair, references } from './references.ts'
-import { assertRecent } from './rules.ts'
 import { lockLiving, touch } from './write.ts'
 
 export type Counts = Readonly<Record<string, number>>

@@ -37,8 +37,9 @@ export async function findPerson(db: Asked, id: string): Promise<Person | undefi
 }
 
 export interface PeopleQuestion {
-  /** How the name or an address begins. */
+  /** How the name begins, or a whole address; those who see addresses may begin one too. */
   readonly q: string | undefined
+  readonly asker: { readonly personId: string | null; readonly seesAddresses: boolean }
   /** Name (lower case) and id of the last row of the page before. */
   readonly after: Place | undefined
   readonly limit: number
@@ -49,23 +50,28 @@ export interface ListedPerson extends Person {
   readonly sort: string
 }
 
-/** People whose name or address begins with this text; each uses its own index. */
+/**
+ * People whose name begins with this text, or whose address it is; each uses its own index. An address that the asker may not see is
+ * compared as a whole: beginnings would give it away letter by letter.
+ */
 const FOUND = `join (
     select n.id from hermod.person n
      where n.deleted_at is null and lower(n.display_name) collate "C" like lower($4::text) || '%'
     union
     select i.person_id from hermod.person_identity i
-     where i.type = 'email' and i.deleted_at is null and i.key like $5 || '%') f on f.id = p.id`
+     where i.type = 'email' and i.deleted_at is null and i.key like $5 || '%'
+       and ($6::boolean or i.person_id = $7::bigint or i.key = $8)) f on f.id = p.id`
 
 /** By name; nobody who was merged or removed. */
-export async function listPeople(db: Asked, { q, after, limit }: PeopleQuestion): Promise<ListedPerson[]> {
+export async function listPeople(db: Asked, { q, asker, after, limit }: PeopleQuestion): Promise<ListedPerson[]> {
   const [name = null, id = null] = after ?? []
+  const wanted = q === undefined ? [] : [escaped(q), escaped(folded(q)), asker.seesAddresses, asker.personId, folded(q)]
   const { rows } = await db.query<ListedPerson>(
     `select ${PERSON}, lower(p.display_name) as sort from hermod.person p ${q === undefined ? '' : FOUND}
       where p.deleted_at is null and ($1::text is null
         or (lower(p.display_name) collate "C", p.id) > ($1::text collate "C", $2::bigint))
       order by lower(p.display_name) collate "C", p.id limit $3`,
-    [name, id, limit, ...(q === undefined ? [] : [escaped(q), escaped(folded(q))])],
+    [name, id, limit, ...wanted],
   )
   return rows
 }

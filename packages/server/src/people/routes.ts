@@ -81,9 +81,11 @@ async function list(platform: Platform, request: FastifyRequest, reply: FastifyR
   const { limit, cursor, q } = request.query as Static<typeof shapes.listQuery>
   const bound = { secret: platform.config.secret, filter: ['people', q ?? null] }
   const after = placeOf(cursor, bound)
-  const rows = await queries.listPeople(platform.pool, { q, after, limit: limit + 1 })
+  const { personId, permissions } = actorOf(request)
+  const admin = permissions.has('person:admin')
+  const asker = { personId, seesAddresses: admin }
+  const rows = await queries.listPeople(platform.pool, { q, asker, after, limit: limit + 1 })
   const page = pageOf(rows, limit, ({ sort, id }) => [sort, id], bound)
-  const admin = actorOf(request).permissions.has('person:admin')
   const items = page.items.map(({ id, displayName, role }) => ({
     id,
     displayName,

@@ -2,7 +2,7 @@
  * Who is who, decided without a database: which addresses count, who may vouch for them, when a
  * log-in belongs to a person already known.
  */
-import type { Actor, Role, VerifiedClaims } from '../actor.ts'
+import type { Role, VerifiedClaims } from '../actor.ts'
 import type { Issuer } from '../config.ts'
 import { Problem } from '../problems.ts'
 
@@ -80,10 +80,10 @@ export function personToJoin(
   return only.trusted && !only.hasSubject && !isPrivileged(only.role) ? only : undefined
 }
 
-/** The name a new person starts with; an address that was not verified is nobody's name. */
+/** The name a new person starts with. Everybody sees names, so of an address only what is before the @. */
 export function firstName(claims: VerifiedClaims): string {
   const given = claims.name === undefined ? '' : printable(claims.name)
-  const name = given || addressOf(claims) || `${claims.issuer.name} ${claims.subject}`
+  const name = given || addressOf(claims)?.split('@')[0] || `${claims.issuer.name} ${claims.subject}`
   return [...name].slice(0, nameMax).join('')
 }
 
@@ -137,15 +137,6 @@ export function assertName(name: string): void {
   throw new Problem('HMD_RULE_BROKEN', `/displayName ${detail}`, {
     errors: [{ pointer: '/displayName', detail }],
   })
-}
-
-const recentMs = 15 * 60_000
-
-/** Sensitive changes need a recent sign-in: within a quarter of an hour. */
-export function assertRecent({ signedInAt }: Pick<Actor, 'signedInAt'>, now: Date): void {
-  const ageMs = signedInAt === undefined ? Number.POSITIVE_INFINITY : now.getTime() - signedInAt.getTime()
-  if (ageMs <= recentMs) return
-  throw new Problem('HMD_SIGN_IN_AGAIN', 'This needs a sign-in of the last 15 minutes; API tokens cannot do it.')
 }
 
 /** The last identity cannot be removed; nor an address of a linked log-in, which would come back. */

@@ -27,7 +27,7 @@ export const listQuery = Type.Object(
         minLength: 1,
         maxLength: 200,
         examples: ['ada'],
-        description: 'How the name or an e-mail address begins',
+        description: 'How the name begins, or a whole e-mail address; admins may begin one',
       }),
     ),
   },

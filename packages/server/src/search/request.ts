@@ -2,6 +2,7 @@
 import type { Filter, Filters, Range, Sort } from 'hermod/sinks/search'
 import { type FieldProblem, Problem } from '../problems.ts'
 import { type SearchField, searchDefinition } from '../search-definition.ts'
+import { isTime } from '../times.ts'
 
 /** `people` decides who finds a draft: it is ours to set. */
 const fields = new Map(Object.entries(searchDefinition.fields).filter(([name]) => name !== 'people'))
@@ -54,11 +55,9 @@ function readFilter(
   return undefined
 }
 
-const ZONED = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/
-
 function boundOf(field: string, value: string): string | number | undefined {
   if (fields.get(field)?.kind === 'date') {
-    return ZONED.test(value) && !Number.isNaN(Date.parse(value)) ? value : undefined
+    return isTime(value) ? value : undefined
   }
   return /^-?\d{1,15}$/.test(value) ? Number(value) : undefined
 }

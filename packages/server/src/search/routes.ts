@@ -12,6 +12,7 @@ import { actorOf } from '../http/actor-of.ts'
 import { answers } from '../http/responses.ts'
 import type { Platform } from '../platform.ts'
 import { Problem } from '../problems.ts'
+import { ownDrafts } from './own-drafts.ts'
 import { facetsOf, filtersOf, highlighted, sortOf } from './request.ts'
 import { found, searchQuery } from './schemas.ts'
 
@@ -64,23 +65,25 @@ async function answerSearch(platform: Platform, request: FastifyRequest, reply: 
 }
 
 async function ask(
-  { search }: Platform,
+  platform: Platform,
   { personId }: Actor,
   { q, index, filter = [], facets = [], sort = [], limit, offset }: Asked,
 ): Promise<SearchResult> {
-  const mine = index === 'drafts' ? { people: { anyOf: personId === null ? [] : [personId] } } : {}
+  const signal = AbortSignal.timeout(5_000)
   const request = {
     query: q,
-    filters: { ...filtersOf(filter), ...mine },
+    filters: filtersOf(filter),
     facets: facetsOf(facets),
     sort: sortOf(sort),
     highlights: highlighted,
     limit,
     offset,
-    signal: AbortSignal.timeout(5_000),
+    signal,
   }
   try {
-    return await search.search(index, request)
+    if (index === 'documents') return await platform.search.search(index, request)
+    const filters = await ownDrafts(platform, personId, request.filters, signal)
+    return await platform.search.search(index, { ...request, filters })
   } catch (error) {
     throw asProblem(error)
   }

@@ -98,7 +98,7 @@ describe('where it does not exist', () => {
   })
 
   it('it refuses to start behind a proxy', async () => {
-    await expect(developmentIssuer(config({ trustProxy: true }))).rejects.toMatchObject({
+    await expect(developmentIssuer(config({ trustProxy: 1 }))).rejects.toMatchObject({
       code: 'HMD_OPTION_INVALID',
     })
   })

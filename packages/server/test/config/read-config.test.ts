@@ -88,7 +88,7 @@ describe('problems', () => {
       '  databaseUrl (nowhere) is missing. Set DATABASE_URL, for example postgres://user:password@host:5432/hermod',
       '  port (HERMOD_PORT) must be a whole number from 0 to 65535 (got "http"). For example: 4400',
       '  secret (HERMOD_SECRET) must have at least 32 bytes (got 5). For example: the output of: openssl rand -hex 32',
-      '  trustProxy (.env HERMOD_TRUST_PROXY) must be true or false (got "maybe"). For example: false',
+      '  trustProxy (.env HERMOD_TRUST_PROXY) must be false, the number of your proxies in front (1 to 10), or their addresses and networks, separated by commas (got "maybe"). For example: 1',
       '  limits.bodyBytes (hermod.toml) must be a whole number from 1024 to 1073741824 (got -1). For example: 1048576',
       '  logLevel (hermod.toml) must be one of fatal, error, warn, info, debug, trace, silent (got "loud"). For example: info',
     ])

@@ -201,6 +201,33 @@ describe('npm start', { timeout: 120_000 }, () => {
     await eventually(() => !existsSync(data), { what: `${data} to be deleted` })
   })
 
+  it('everybody may do what the page says of them: Hedy only reads, Alan writes, Ada makes tokens for machines', async () => {
+    const dev = await start('--ephemeral', '--no-demo', '--port', '0')
+    const ask = async (person: string, method: string, path: string, body?: object) => {
+      const signIn = await fetch(`${dev.url()}/api/v2/dev/sign-in`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ person }),
+      })
+      const { token } = (await signIn.json()) as { token: string }
+      const answer = await fetch(`${dev.url()}/api/v2${path}`, {
+        method,
+        headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
+        ...(body && { body: JSON.stringify(body) }),
+      })
+      return { status: answer.status, body: (await answer.json()) as { role?: string } }
+    }
+    const roles = { ada: 'admin', grace: 'operator', alan: 'editor', edsger: 'editor', hedy: 'reader' }
+    for (const [name, role] of Object.entries(roles)) expect((await ask(name, 'GET', '/me')).body.role, name).toBe(role)
+    const document = { title: 'T', docType: 'RFC', product: 'P' }
+    expect((await ask('hedy', 'POST', '/documents', document)).status).toBe(403)
+    expect((await ask('alan', 'POST', '/documents', document)).status).toBe(201)
+    const token = { name: 'robot', scopes: ['audit:read', 'document:write'] }
+    expect((await ask('ada', 'POST', '/tokens', token)).status).toBe(201)
+    expect((await ask('hedy', 'POST', '/tokens', token)).status).toBe(403)
+    expect(await exit(dev, 'SIGINT')).toBe(0)
+  })
+
   it('says what is wrong with an option', async () => {
     const run = promisify(execFile)
     const tries = [

@@ -24,6 +24,7 @@ const base: Document = {
   owners: [ada],
   contributors: [],
   approvers: [],
+  authors: [],
   approvals: [],
   workspaceProvider: 'local',
   providerFileId: 'd',

@@ -28,6 +28,7 @@ function given(changes: Partial<Document> = {}): Document {
     tags: [],
     customFields: {},
     approvals: [],
+    authors: [],
     owners: [owner],
     contributors: [helper],
     approvers: [first, second],
@@ -139,6 +140,18 @@ describe('deciding', () => {
       ...(['an owner who is listed', given({ approvers: [owner] })] as const),
       ...([(d: Document) => rules.approve(d, verdict(owner)), 'HMD_OWN_DOCUMENT', 403] as const),
     ],
+    [
+      ...(['a helper who is listed', given({ approvers: [helper] })] as const),
+      ...([(d: Document) => rules.approve(d, verdict(helper)), 'HMD_OWN_DOCUMENT', 403] as const),
+    ],
+    [
+      ...(['the creator', given({ createdBy: first })] as const),
+      ...([(d: Document) => rules.approve(d, verdict(first)), 'HMD_OWN_DOCUMENT', 403] as const),
+    ],
+    [
+      ...(['an author', given({ authors: [first] })] as const),
+      ...([(d: Document) => rules.approve(d, verdict(first)), 'HMD_OWN_DOCUMENT', 403] as const),
+    ],
     ['a stranger', given(), (d) => rules.approve(d, verdict(stranger)), 'HMD_NOT_APPROVER', 403],
     ['a helper', given(), (d) => rules.requestChanges(d, verdict(helper)), 'HMD_NOT_APPROVER', 403],
     [
@@ -167,9 +180,23 @@ describe('editing under review', () => {
     expect(after).toEqual({ status: 'In-Review', approvals: [] })
   })
 
-  it('another title forgets nothing', () => {
-    const after = rules.reviewAfterEdit(both, { ...both, title: 'new' })
+  it.each([{ title: 'new' }, { summary: 'new' }, { customFields: { team: 'new' } }])('so does %j', (words) => {
+    expect(rules.reviewAfterEdit(both, { ...both, ...words })).toEqual({ status: 'In-Review', approvals: [] })
+  })
+
+  it.each([{ tags: ['new'] }, { docType: 'PRD' }])('%j forgets nothing', (labels) => {
+    const after = rules.reviewAfterEdit(both, { ...both, ...labels })
     expect(after).toEqual({ status: 'Approved', approvals: both.approvals })
+  })
+
+  it('authors add up until it is approved; the round after that begins with whoever goes on', () => {
+    const wrote = (before: Document, by: PersonRef | null) =>
+      rules.authorsAfter(before, { ...before, content: 'n', contentHash: 'n' }, by).map(({ id }) => id)
+    expect(wrote(given({ authors: [helper] }), stranger)).toEqual([helper.id, stranger.id])
+    expect(wrote(given({ authors: [helper] }), helper)).toEqual([helper.id])
+    expect(wrote({ ...both, authors: [helper] }, stranger)).toEqual([stranger.id])
+    expect(wrote({ ...both, authors: [helper] }, null)).toEqual([helper.id])
+    expect(rules.authorsAfter(given(), { ...given(), tags: ['x'] }, stranger)).toEqual([])
   })
 
   it('a new approver reopens; one less takes the decision along and approves nothing', () => {

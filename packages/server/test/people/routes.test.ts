@@ -45,7 +45,7 @@ describe('reading', () => {
     expect((await server.ask('GET', `/api/v2/people/${id}`, same)).statusCode).toBe(304)
   })
 
-  it('finds by how a name or an address begins, as text and not as a pattern', async () => {
+  it('finds by how a name begins or by a whole address, as text and not as a pattern', async () => {
     for (const name of ['zoe', 'zora', 'z%x', 'Zed']) await idOf(name)
     const find = async (q: string, asking: object = { as: 'bob' }) => {
       const url = `/api/v2/people?q=${encodeURIComponent(q)}`
@@ -54,7 +54,9 @@ describe('reading', () => {
     }
     expect(await find('Z')).toEqual(['z%x', 'Zed', 'zoe', 'zora'])
     expect(await find('zo')).toEqual(['zoe', 'zora'])
-    expect(await find('ZOE@exam')).toEqual(['zoe'])
+    expect(await find('ZOE@exam')).toEqual([])
+    expect(await find('ZOE@exam', asAdmin)).toEqual(['zoe'])
+    expect(await find('ZOE@example.org')).toEqual(['zoe'])
     expect(await find('z%')).toEqual(['z%x'])
     expect(await find('z_')).toEqual([])
     const [first] = (await server.ask('GET', '/api/v2/people?q=zoe', { as: 'bob' })).json().items

@@ -9,7 +9,7 @@ interface Operation {
   readonly operationId?: string
   readonly summary?: string
   readonly tags?: readonly string[]
-  readonly parameters?: readonly { readonly name: string; readonly schema: object }[]
+  readonly parameters?: readonly { readonly name: string; readonly required?: boolean; readonly schema: object }[]
   readonly requestBody?: {
     readonly content: Record<string, { schema: Record<string, unknown>; example?: unknown }>
   }
@@ -49,7 +49,7 @@ describe('the OpenAPI document', () => {
 
   it('every answer is described, and every operation answers with problems', () => {
     expect(without(({ responses }) => Object.values(responses).every(({ description }) => !!description))).toEqual([])
-    const usual = ['400', '401', '403', '429', '500', '503']
+    const usual = ['400', '401', '403', '429', '431', '500', '503']
     expect(
       without(({ responses }) => usual.every((status) => responses[status]?.content?.['application/problem+json'])),
     ).toEqual([])
@@ -62,6 +62,29 @@ describe('the OpenAPI document', () => {
     expect(without((one) => bodies(one) === undefined || bodies(one)?.schema.additionalProperties === false)).toEqual(
       [],
     )
+  })
+
+  it('what has a default is not demanded', () => {
+    const demanded = all.flatMap(({ name, operation }) => [
+      ...(operation.parameters ?? []).filter(({ required, schema }) => required && 'default' in schema).map(() => name),
+      ...Object.values(operation.requestBody?.content ?? {}).flatMap(({ schema }) => {
+        const { required = [], properties = {} } = schema as {
+          required?: string[]
+          properties?: Record<string, object>
+        }
+        return required.filter((field) => 'default' in (properties[field] ?? {})).map((field) => `${name} ${field}`)
+      }),
+    ])
+    expect(demanded).toEqual([])
+  })
+
+  it('a body that may be too slow or too large says so', () => {
+    const slow = (operation: Operation) => ['408', '413'].every((status) => operation.responses[status])
+    expect(without((one) => one.requestBody === undefined || slow(one))).toEqual([])
+  })
+
+  it('a token for somebody who was merged away meanwhile is 404, and says so', () => {
+    expect(document.paths['/api/v2/tokens']?.post?.responses['404']).toBeDefined()
   })
 
   it('names are in camelCase', () => {

@@ -121,8 +121,11 @@ it('draft → edit → publish → approve → rename → delete', async () => {
     version: approved.version,
     body: { title: 'Giraffe ordering' },
   })
-  expect(renamed).toMatchObject({ status: 'Approved', title: 'Giraffe ordering' })
-  expect(await traces(id)).toMatchObject({ type: 'updated' })
+  expect(renamed, 'another title is reviewed again').toMatchObject({ status: 'In-Review', title: 'Giraffe ordering' })
+  expect(await traces(id)).toMatchObject({
+    type: 'status_changed',
+    changes: { title: { to: 'Giraffe ordering' }, status: { from: 'Approved', to: 'In-Review' } },
+  })
   expect(await titles('documents', 'giraffe')).toEqual(['Giraffe ordering'])
   expect(await titles('documents', 'zebra')).toEqual([])
 
@@ -134,7 +137,7 @@ it('draft → edit → publish → approve → rename → delete', async () => {
   expect((await server.ask('GET', `/api/v2/documents/${id}`, { as: 'ada' })).statusCode).toBe(404)
 
   expect(gone.items.map(({ type, version }) => `${version} ${type}`)).toEqual([
-    ...['6 deleted', '5 updated', '4 approved', '3 published', '2 updated', '1 created'],
+    ...['6 deleted', '5 status_changed', '4 approved', '3 published', '2 updated', '1 created'],
   ])
   // Who was no insider of the draft sees its life from publishing on.
   const { items } = await ok<{ items: Entry[] }>(server, 'GET', `/api/v2/documents/${id}/history`, {

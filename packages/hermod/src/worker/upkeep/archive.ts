@@ -102,7 +102,8 @@ async function write(pages: AsyncIterable<string> | Iterable<string>, path: stri
         yield chunk
       }
     },
-    createWriteStream(path),
+    // Payloads are nobody else's to read; a copy keeps the mode.
+    createWriteStream(path, { mode: 0o600 }),
   )
   return { path, sha256: hash.digest('hex'), bytes }
 }
@@ -125,7 +126,7 @@ async function store(file: File, name: string, { folder, s3 }: Archive): Promise
 
 /** Flushed before it gets its final name: such a name means a complete file, even after a crash. */
 async function storeInFolder(file: File, name: string, folder: string): Promise<string> {
-  await mkdir(folder, { recursive: true })
+  await mkdir(folder, { recursive: true, mode: 0o700 })
   const part = join(folder, `${name}.part`)
   await copyFile(file.path, part)
   const handle = await open(part, 'r+')

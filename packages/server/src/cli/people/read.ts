@@ -14,7 +14,8 @@ export const list: Verb = {
   },
   async run({ pool }, { context, args }) {
     const limit = numberOf(context, 'limit') ?? 50
-    const found = await listPeople(pool, { q: args[0], after: undefined, limit: limit + 1 })
+    const asker = { personId: null, seesAddresses: true }
+    const found = await listPeople(pool, { q: args[0], asker, after: undefined, limit: limit + 1 })
     const { terminal } = context
     const items = found.slice(0, limit)
     if (terminal.json) {

@@ -86,8 +86,9 @@ function mayAudit({ permissions }: Actor): boolean {
 async function answerSync(platform: Platform, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
   const { id: document } = request.params as { id: string }
   const { log } = request.query as { log?: string }
-  const { personId: reader } = actorOf(request)
+  const { personId: reader, permissions } = actorOf(request)
+  const details = permissions.has('outbox:read')
   const entry: LogEntry | undefined = await findEntry(platform.pool, { reader, document, log })
   if (entry === undefined) throw notFound('such change of a document with this id')
-  return reply.send(syncView(entry, await syncOf(platform, entry)))
+  return reply.send(syncView(entry, await syncOf(platform, entry, { details })))
 }

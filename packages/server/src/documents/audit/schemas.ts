@@ -6,6 +6,8 @@ import { documentId, orNull, person, personId, time } from '../schemas.ts'
 
 const text = Type.String()
 const number = Type.String({ pattern: '^[0-9]{1,19}$' })
+/** As it is asked for: within 64 bits. */
+const askedNumber = Type.String({ pattern: '^[0-9]{1,18}$' })
 const strict = { additionalProperties: false }
 const types = Type.Enum([...modificationTypes])
 
@@ -52,7 +54,7 @@ export const entryList = Type.Object(
 )
 
 export const syncQuery = Type.Object(
-  { log: Type.Optional({ ...number, description: 'An entry of the history; the newest one' }) },
+  { log: Type.Optional({ ...askedNumber, description: 'An entry of the history; the newest one' }) },
   strict,
 )
 
@@ -73,10 +75,10 @@ const attempt = Type.Object({
   subscription: text,
   startedAt: time,
   durationMs: Type.Number(),
-  worker: text,
+  worker: orNull(Type.String({ description: 'Null without outbox:read' })),
   outcome: text,
   code: orNull(text),
-  error: orNull(text),
+  error: orNull(Type.String({ description: 'Null without outbox:read' })),
 })
 
 const event = Type.Object({

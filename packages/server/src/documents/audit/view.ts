@@ -67,5 +67,5 @@ function stateView(one: SubscriptionSync) {
 function attemptView({ subscription, startedAt, durationMs, worker, ...rest }: EventAttempt) {
   const { outcome, code, error } = rest
   const when = { startedAt: startedAt.toISOString(), durationMs }
-  return { subscription, worker, outcome, code, error, ...when }
+  return { subscription, worker: worker === '' ? null : worker, outcome, code, error, ...when }
 }

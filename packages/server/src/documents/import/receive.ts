@@ -1,8 +1,9 @@
 /** Reads a whole import as it comes: splits it into rows, checks each, and keeps the good ones. */
 import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { Problem } from '../../problems.ts'
-import { CsvReader } from './csv.ts'
-import { LineReader } from './lines.ts'
+import { CsvReader, type CsvRecord } from './csv.ts'
+import { LineReader, type TextLine } from './lines.ts'
 import { type Checked, CsvColumns, isRefused, ofLine, type RowError } from './rows.ts'
 import { Spool } from './spool.ts'
 
@@ -14,6 +15,7 @@ export const importBytesMax = 4 * 1024 ** 3
 export const errorsMax = 1_000
 /** Most products that an all-or-nothing import locks. */
 const productsMax = 10_000
+const breathMs = 5
 
 export interface ReceiveOptions {
   readonly format: ImportFormat
@@ -56,6 +58,7 @@ class Receiver {
   readonly #utf8 = new TextDecoder('utf-8', { fatal: true })
   readonly #errors: RowError[] = []
   readonly #products = new Set<string>()
+  #breathedMs = performance.now()
   #bytes = 0
   #rows = 0
   #failed = 0
@@ -67,13 +70,17 @@ class Receiver {
 
   async receive(source: AsyncIterable<Uint8Array>): Promise<Received> {
     const split = splitter(this.#options)
-    for await (const piece of source) {
-      this.#count(piece)
-      await this.#keep(split.push(this.#decode(piece)))
-      this.#options.onProgress?.(this.#bytes, this.#rows)
+    try {
+      for await (const piece of source) {
+        this.#count(piece)
+        await this.#keep(split.push(this.#decode(piece)))
+        this.#options.onProgress?.(this.#bytes, this.#rows)
+      }
+      await this.#keep(split.push(this.#decode()))
+      await this.#keep(split.end())
+    } finally {
+      split.close()
     }
-    await this.#keep(split.push(this.#decode()))
-    await this.#keep(split.end())
     return {
       spool: this.#spool,
       rows: this.#rows,
@@ -101,14 +108,24 @@ class Receiver {
     }
   }
 
-  async #keep(rows: readonly Row[]): Promise<void> {
-    for (const { line, checked } of rows) {
+  async #keep(rows: AsyncIterable<Row | undefined>): Promise<void> {
+    for await (const found of rows) {
+      await this.#breathe()
+      if (found === undefined) continue
+      const { line, checked } = found
       const row = ++this.#rows
       if (row > importRowsMax) throw tooLarge(`${importRowsMax} rows`)
       if (isRefused(checked)) this.#refuse(row, line, checked)
       else if (this.#knowsProduct(checked)) await this.#spool.add({ row, line, document: checked })
       else this.#refuse(row, line, tooManyProducts)
     }
+  }
+
+  /** Others get their turn after a few milliseconds, whatever the file is made of. */
+  async #breathe(): Promise<void> {
+    if (performance.now() - this.#breathedMs < breathMs) return
+    await setImmediate()
+    this.#breathedMs = performance.now()
   }
 
   #refuse(row: number, line: number, problems: readonly { pointer: string; detail: string }[]) {
@@ -128,29 +145,38 @@ class Receiver {
 
 const tooManyProducts = [{ pointer: '/product', detail: `is one too many: at most ${productsMax} products at once` }]
 
+/** Undefined: nothing yet, a moment to let others work. */
 interface Splitter {
-  push(text: string): Row[]
-  end(): Row[]
+  push(text: string): AsyncIterable<Row | undefined>
+  end(): AsyncIterable<Row | undefined>
+  close(): void
 }
 
 function splitter({ format, rowBytesMax }: ReceiveOptions): Splitter {
-  if (format === 'ndjson') {
-    const reader = new LineReader(rowBytesMax)
-    const row = (line: ReturnType<LineReader['push']>[number]) => ({
-      line: line.line,
-      checked: ofLine(line, rowBytesMax),
-    })
-    return { push: (text) => reader.push(text).map(row), end: () => reader.end().map(row) }
+  return format === 'ndjson' ? linesOf(rowBytesMax) : tableOf(rowBytesMax)
+}
+
+function linesOf(rowBytesMax: number): Splitter {
+  const reader = new LineReader(rowBytesMax)
+  async function* rows(lines: readonly TextLine[]): AsyncGenerator<Row> {
+    for (const line of lines) yield { line: line.line, checked: ofLine(line, rowBytesMax) }
   }
+  return { push: (text) => rows(reader.push(text)), end: () => rows(reader.end()), close: () => {} }
+}
+
+function tableOf(rowBytesMax: number): Splitter {
   const reader = new CsvReader(rowBytesMax)
   let columns: CsvColumns | undefined
-  const rows = (records: ReturnType<CsvReader['push']>): Row[] =>
-    records.flatMap((record) => {
-      if (columns !== undefined) return [{ line: record.line, checked: columns.read(record) }]
-      columns = new CsvColumns(record)
-      return []
-    })
-  return { push: (text) => rows(reader.push(text)), end: () => rows(reader.end()) }
+  async function* rows(pieces: AsyncIterable<readonly CsvRecord[]>): AsyncGenerator<Row | undefined> {
+    for await (const records of pieces) {
+      yield undefined
+      for (const record of records) {
+        if (columns !== undefined) yield { line: record.line, checked: columns.read(record) }
+        else columns = new CsvColumns(record)
+      }
+    }
+  }
+  return { push: (text) => rows(reader.push(text)), end: () => rows(reader.end()), close: () => reader.close() }
 }
 
 function tooLarge(bound: string): Problem {

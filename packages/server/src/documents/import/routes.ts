@@ -28,10 +28,15 @@ const mediaTypes: Readonly<Record<string, ImportFormat>> = {
   'application/jsonl': 'ndjson',
   'text/csv': 'csv',
 }
-/** At once in this process: each holds a file and a connection. */
-const importsMax = 4
-/** A body without progress for this long is given up. */
+/** At once in this process: each holds a file. */
+const importsMax = 16
+/** Of one person: a slow sender must not take the places of others. */
+const importsOfOneMax = 4
+/** Written at once: each holds a connection; the others wait. */
+const writingMax = 4
+/** A body that brings less than this in this time is given up. */
 const idleMs = 60_000
+const idleBytes = 16_384
 
 const counts = Type.Object({
   total: Type.Integer(),
@@ -121,34 +126,57 @@ export function importRoutes(app: FastifyInstance, platform: Platform): void {
     scope.addHook('onClose', () => running.end())
     const options = { config: { ...config, bucket: 'import' as const, slowBody: true } }
     scope.post('/api/v2/imports', { ...options, schema: importing }, (request, reply) =>
-      running.count(() => answer(platform, request, reply, running)),
+      running.count(callerOf(request), () => answer(platform, request, reply, running)),
     )
   })
 }
 
-/** The imports of this process: how many there are, and when the last has ended. */
+function callerOf(request: FastifyRequest): string {
+  const { personId, identity } = actorOf(request)
+  return personId ?? identity
+}
+
+/** The imports of this process: whose they are, and when the last has ended. */
 class Running {
   readonly stop = new AbortController()
-  readonly #all = new Set<Promise<unknown>>()
+  readonly #all = new Map<Promise<unknown>, string>()
+  readonly #waiting: (() => void)[] = []
+  #writing = 0
 
-  async count<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#all.size >= importsMax) {
-      const detail = `${importsMax} imports are running here; try again when one has ended.`
-      throw new Problem('HMD_UNAVAILABLE', detail, { headers: { 'retry-after': '30' } })
-    }
-    return this.keep(work())
+  async count<T>(caller: string, work: () => Promise<T>): Promise<T> {
+    const own = [...this.#all.values()].filter((one) => one === caller).length
+    if (own >= importsOfOneMax) throw busy(`${own} of your imports are running here`)
+    if (this.#all.size >= importsMax) throw busy(`${importsMax} imports are running here`)
+    return this.keep(caller, work())
   }
 
-  keep<T>(work: Promise<T>): Promise<T> {
+  keep<T>(caller: string, work: Promise<T>): Promise<T> {
     const settled = work.catch(() => {}).finally(() => this.#all.delete(settled))
-    this.#all.add(settled)
+    this.#all.set(settled, caller)
     return work
+  }
+
+  /** One after the other, once there are enough. */
+  async write<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#writing >= writingMax) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    else this.#writing++
+    try {
+      return await work()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next === undefined) this.#writing--
+      else next()
+    }
   }
 
   async end(): Promise<void> {
     this.stop.abort(new Problem('HMD_UNAVAILABLE', 'The server stops; send the import again.'))
-    await Promise.all(this.#all)
+    await Promise.all(this.#all.keys())
   }
+}
+
+function busy(what: string): Problem {
+  return new Problem('HMD_UNAVAILABLE', `${what}; try again when one has ended.`, { headers: { 'retry-after': '30' } })
 }
 
 async function answer(
@@ -164,7 +192,7 @@ async function answer(
     format: formatOf(request),
     rowBytesMax: platform.config.limits.documentBytes,
   })
-  if (dryRun) return reply.send(await dryRunOf(platform, actor, received))
+  if (dryRun) return reply.send(await running.write(() => dryRunOf(platform, actor, received)))
   let handedOver = false
   try {
     const claim = await claimImport(platform, actor, { mode, key }, received)
@@ -172,10 +200,10 @@ async function answer(
     reply.header('location', location)
     if (!claim.mine) return answerWith(reply.header('idempotent-replayed', 'true'), claim.record)
     const { signal } = running.stop
-    const writing = writeImport(platform, actor, received, claim, { signal })
+    const writing = running.write(() => writeImport(platform, actor, received, claim, { signal }))
     if (!isAsync(request)) return answerWith(reply, await writing)
     handedOver = true
-    running.keep(inBackground(platform, received, claim, writing))
+    running.keep(callerOf(request), inBackground(platform, received, claim, writing))
     return reply.code(202).send(viewOf(claim.record))
   } finally {
     if (!handedOver) await received.spool.close()
@@ -214,15 +242,19 @@ function formatOf({ headers }: FastifyRequest): ImportFormat {
   throw new Problem('HMD_MEDIA_TYPE', `Send one of ${known}, without Content-Encoding.`)
 }
 
-/** The body as a stream; it ends when the client disconnects or stops sending. */
+/** The body as a stream; it ends when the client disconnects, stops sending, or only trickles. */
 async function* bodyOf(request: FastifyRequest): AsyncGenerator<Buffer> {
   const body = (request.body ?? []) as NodeJS.ReadableStream & { destroy(error: Error): void }
   const give = () => body.destroy(asleep())
   let timer = setTimeout(give, idleMs)
+  let bytes = 0
   try {
     for await (const piece of body) {
-      clearTimeout(timer)
+      bytes += (piece as Buffer).length
       yield piece as Buffer
+      if (bytes < idleBytes) continue
+      bytes = 0
+      clearTimeout(timer)
       timer = setTimeout(give, idleMs)
     }
   } catch (error) {
@@ -233,7 +265,7 @@ async function* bodyOf(request: FastifyRequest): AsyncGenerator<Buffer> {
 }
 
 function asleep(): Problem {
-  const detail = `Nothing came for ${idleMs / 1000} s; nothing was imported.`
+  const detail = `Too little came within ${idleMs / 1000} s; nothing was imported.`
   return new Problem('HMD_REQUEST_SLOW', detail, { headers: { connection: 'close' } })
 }
 

@@ -1,6 +1,7 @@
 /** Turns a line of NDJSON or a record of CSV into a new document, or says what is wrong with it. */
 import { didYouMean } from 'hermod/cli'
 import { type Static, Type } from 'typebox'
+import { numberTooLarge, tooMuchIn } from '../../json-bounds.ts'
 import { type FieldProblem, Problem } from '../../problems.ts'
 import { fieldProblems, validatorCompiler } from '../../validate.ts'
 import { statuses } from '../document.ts'
@@ -70,10 +71,13 @@ const whole = (detail: string) => [{ pointer: '/', detail }]
 
 export function ofLine({ text }: TextLine, bytesMax: number): Checked {
   if (text === undefined) return whole(`is longer than ${bytesMax} bytes`)
+  const tooMuch = tooMuchIn(text)
+  if (tooMuch !== undefined) return whole(tooMuch)
   try {
     const given = JSON.parse(text) as unknown
-    if (typeof given === 'object' && given !== null && !Array.isArray(given)) return check(given)
-    return whole('must be a JSON object')
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) return whole('must be a JSON object')
+    const pointer = numberTooLarge(given)
+    return pointer === undefined ? check(given) : [{ pointer, detail: 'is a number that is too large' }]
   } catch {
     return whole('is not valid JSON')
   }
@@ -89,16 +93,14 @@ const CUSTOM = /^customFields\.(.+)$/
 export class CsvColumns {
   readonly #names: readonly string[]
 
-  constructor({ fields: header, broken }: CsvRecord) {
-    if (broken !== undefined) throw wrongHeader([`The header ${broken}.`])
+  constructor({ fields: header }: CsvRecord) {
     this.#names = header.map((name) => (CUSTOM.test(name.trim()) ? name.trim() : (byBareName.get(bare(name)) ?? name)))
     const says = [...this.#unknown(), ...this.#twice(), ...this.#missing()]
     if (says.length > 0) throw wrongHeader(says)
   }
 
   /** Empty cells are left out; lists are separated by semicolons. */
-  read({ fields: cells, broken }: CsvRecord): Checked {
-    if (broken !== undefined) return whole(broken)
+  read({ fields: cells }: CsvRecord): Checked {
     if (cells.length !== this.#names.length) {
       return whole(`has ${cells.length} fields, the header has ${this.#names.length}`)
     }
@@ -121,7 +123,8 @@ export class CsvColumns {
   }
 
   #twice(): string[] {
-    const twice = this.#names.filter((name, index) => this.#names.indexOf(name) !== index)
+    const seen = new Set<string>()
+    const twice = this.#names.filter((name) => seen.size === seen.add(name).size)
     return [...new Set(twice)].map((name) => `The column ${name} is there twice.`)
   }
 
@@ -139,7 +142,10 @@ function listed(cell: string): string[] {
     .filter((one) => one !== '')
 }
 
-function wrongHeader(says: readonly string[]): Problem {
+/** The first ones: a file with other columns has hundreds of them. */
+function wrongHeader(all: readonly string[]): Problem {
+  const says = all.slice(0, 20)
+  if (all.length > says.length) says.push(`And ${all.length - says.length} more.`)
   const detail = `${says.join(' ')} Known columns: ${fields.join(', ')}, customFields.NAME; separated by commas.`
   return new Problem('HMD_REQUEST_INVALID', detail, {
     errors: says.map((one) => ({ pointer: 'line 1', detail: one })),

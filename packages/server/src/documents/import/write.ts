@@ -40,7 +40,7 @@ export async function importBatch(
     return []
   })
   const named = await withPeople(tx, wanted, refusals)
-  const fresh = await withoutKnownFiles(tx, named, refusals, check)
+  const fresh = await withoutKnownFiles(tx, actor, named, refusals, check)
   if (check) return refusals.result(0)
   const insert = careful ? insertCarefully : insertAll
   const imported = await insert(platform, tx, actor, fresh, refusals)
@@ -131,7 +131,10 @@ async function withPeople(tx: Tx, wanted: readonly Wanted[], refusals: Refusals)
   })
 }
 
-const TAKEN = `select d.workspace_provider as provider, d.provider_file_id as file, d.id
+/** The id only of what the importer may see: a draft of others is `another document`. */
+const TAKEN = `select d.workspace_provider as provider, d.provider_file_id as file,
+    case when d.published_at is not null or exists (select from hermod.document_person i where i.document_id = d.id
+      and i.person_id = $3 and i.relation in ('owner', 'contributor')) then d.id end as id
   from unnest($1::text[], $2::text[]) as g (provider, file)
   join hermod.document d on d.workspace_provider = g.provider and d.provider_file_id = g.file`
 /** Nothing is inserted while checking: what the file itself names twice is found by remembering. */
@@ -142,6 +145,7 @@ export const CHECK_TABLE = `create temp table import_seen (provider text, file t
 
 async function withoutKnownFiles(
   tx: Tx,
+  { personId }: Actor,
   wanted: readonly Wanted[],
   refusals: Refusals,
   check: boolean,
@@ -151,8 +155,10 @@ async function withoutKnownFiles(
   )
   if (files.length === 0) return [...wanted]
   const columns = [files.map(([provider]) => provider), files.map(([, file]) => file)]
-  const { rows } = await tx.query<{ provider: string; file: string; id: string }>(TAKEN, columns)
-  const taken = new Map(rows.map(({ provider, file, id }) => [keyOf(provider, file), id]))
+  const { rows } = await tx.query<{ provider: string; file: string; id: string | null }>(TAKEN, [...columns, personId])
+  const taken = new Map(
+    rows.map(({ provider, file, id }) => [keyOf(provider, file), id === null ? 'another document' : `document ${id}`]),
+  )
   const fresh = check ? await notSeen(tx, columns) : undefined
   return wanted.filter(({ row, document: { workspaceProvider, providerFileId } }) => {
     if (providerFileId === undefined) return true
@@ -162,7 +168,7 @@ async function withoutKnownFiles(
       taken.set(key, 'another row of this import')
       return true
     }
-    const detail = `belongs to ${owner === undefined ? 'another row of this import' : ownerText(owner)} already`
+    const detail = `belongs to ${owner ?? 'another row of this import'} already`
     refusals.add(row, [{ pointer: '/providerFileId', detail }])
     return false
   })
@@ -175,10 +181,6 @@ async function notSeen(tx: Tx, columns: readonly (readonly string[])[]): Promise
 
 function keyOf(provider: string, file: string): string {
   return `${provider} ${file}`
-}
-
-function ownerText(owner: string): string {
-  return owner.includes(' ') ? owner : `document ${owner}`
 }
 
 async function insertAll(platform: Platform, tx: Tx, actor: Actor, wanted: readonly Wanted[]): Promise<number> {

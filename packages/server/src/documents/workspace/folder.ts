@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
-import { link, lstat, mkdir, open, readFile, realpath, rename, rm, unlink } from 'node:fs/promises'
+import { chmod, link, lstat, mkdir, open, readFile, realpath, rename, rm, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hashOf } from '../create.ts'
 import { conflictNameOf } from './file-names.ts'
@@ -46,8 +46,9 @@ export class WorkspaceFolder {
 
   /** The folder itself may be a link, what lies in it may not. */
   static async open(path: string): Promise<WorkspaceFolder> {
-    await mkdir(path, { recursive: true })
+    await mkdir(path, { recursive: true, mode: 0o700 })
     const real = await realpath(path)
+    await closeToOthers(real)
     const folder = opened.get(real) ?? new WorkspaceFolder(real)
     opened.set(real, folder)
     await mkdir(folder.ownPath, { recursive: true, mode: 0o700 })
@@ -191,7 +192,7 @@ export class WorkspaceFolder {
   /** Writes a new file with this text, synced to disk, under a temporary name. */
   async #newFile(text: string): Promise<string> {
     const path = join(this.ownPath, `${randomBytes(9).toString('base64url')}.new`)
-    const file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
+    const file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
     try {
       await file.writeFile(text)
       await file.sync()
@@ -207,6 +208,12 @@ export class WorkspaceFolder {
 
 /** One per path and process, so that its sink and its scan take turns. */
 const opened = new Map<string, WorkspaceFolder>()
+
+/** Drafts lie here. Whoever shares the folder with a group keeps doing so; a folder of somebody else is theirs to close. */
+async function closeToOthers(path: string): Promise<void> {
+  const { mode, uid } = await lstat(path)
+  if ((mode & 0o007) !== 0 && uid === process.getuid?.()) await chmod(path, mode & 0o770)
+}
 
 export class FolderGone extends Error {
   override readonly name = 'FolderGone'

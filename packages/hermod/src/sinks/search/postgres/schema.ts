@@ -9,7 +9,7 @@ import { inTransaction, type Session } from './api.ts'
 
 /** Its own number among the advisory locks of the database (routines/clock.sql lists them). */
 const LOCK = 4841297202
-const VERSION = 1
+const VERSION = 2
 const MIN_SERVER_VERSION = 140_000
 
 const TABLES = (schema: string) => `
@@ -32,12 +32,21 @@ create unique index on ${schema}.generation (index_name) where state = 'building
  * bugdet: 0.27), hence the low threshold; the caller measures the distance.
  */
 const NEAR = (schema: string, extensions: string) => `
-create function ${schema}.near(target regclass, given text) returns setof text
+create or replace function ${schema}.near(target regclass, given text) returns setof text
 language plpgsql stable set search_path = ${extensions}, pg_catalog set pg_trgm.similarity_threshold = 0.25 as $$
 begin
   return query execute format(
     'select word from %s where word %% $1 and length(word) between length($1) - 2 and length($1) + 2
-      order by similarity(word, $1) desc, word limit 50', target) using given;
+      order by similarity(word, $1) desc, word', target) using given;
+end $$;
+`
+
+/** Version 2: words that no document holds any more are removed after a while. */
+const WORDS_WITH_TIMES = (schema: string) => `
+do $$ declare list text; begin
+  for list in select format('${schema}.%I', index_name || '_g' || id || '_word') from ${schema}.generation loop
+    execute format('alter table %s add column if not exists written_at timestamptz not null default now()', list);
+  end loop;
 end $$;
 `
 
@@ -50,21 +59,27 @@ export async function install(session: Session, schema: string): Promise<void> {
     if (await isInstalled(session, schema)) return
     await session.rows('set local client_min_messages = warning')
     const extensions = await trigrams(session)
-    await create(session, TABLES(schema))
+    const version = await installedVersion(session, schema)
+    if (version === 0) await create(session, TABLES(schema))
+    if (version === 1) await session.rows(WORDS_WITH_TIMES(schema))
     await session.rows(NEAR(schema, extensions))
     await session.rows(`insert into ${schema}.installed values (${VERSION})`)
   })
 }
 
 /** Asks the catalogue by a snapshot: `to_regclass` may remember that there was no such table. */
-async function isInstalled(session: Session, schema: string): Promise<boolean> {
+async function installedVersion(session: Session, schema: string): Promise<number> {
   const [found] = await session.rows(
     `select from pg_class where relname = 'installed' and relnamespace = (select oid from pg_namespace where nspname = $1)`,
     [schema],
   )
-  if (found === undefined) return false
+  if (found === undefined) return 0
   const [row] = await session.rows(`select max(version)::text as version from ${schema}.installed`)
-  const version = Number(row?.version ?? 0)
+  return Number(row?.version ?? 0)
+}
+
+async function isInstalled(session: Session, schema: string): Promise<boolean> {
+  const version = await installedVersion(session, schema)
   if (version > VERSION) {
     const says = `the schema ${schema} has version ${version}, this library knows ${VERSION}`
     throw new HermodError('HMD_MIGRATION_NEWER', says)
@@ -134,7 +149,7 @@ export function tableOf(
     ...numbers.map((name) => {
       return `create index on ${table} (${name} desc nulls last, id) where not deleted`
     }),
-    `create table ${wordTable} (word text collate "C" primary key)`,
+    `create table ${wordTable} (word text collate "C" primary key, written_at timestamptz not null default now())`,
     `do $$ declare s text := (select quote_ident(n.nspname) from pg_extension e
          join pg_namespace n on n.oid = e.extnamespace where e.extname = 'pg_trgm');
      begin execute format('create index on %s using gin (word %s.gin_trgm_ops)', '${wordTable}', s); end $$`,

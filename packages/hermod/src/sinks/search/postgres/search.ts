@@ -63,12 +63,13 @@ async function find(search: Search, terms: readonly Term[], options: AskOptions 
 /** Undefined when enough was found, or when no similar words exist. */
 async function findSimilar(search: Search, { asked, page }: Found): Promise<Found | undefined> {
   if (asked.query === undefined || page.total >= fewHits) return undefined
-  const { session, schema, generation } = search
+  const { session, schema, generation, request } = search
+  const book = { session, schema, generation, conditions: request.conditions }
   const alternatives = new Map<string, readonly string[]>()
   for (const { words, excluded, unfinished } of asked.terms) {
     const [word, more] = words
     if (word === undefined || more !== undefined || excluded) continue
-    const near = await nearWords(session, schema, generation, word, unfinished)
+    const near = await nearWords(book, word, unfinished)
     if (near.length > 0) alternatives.set(word, near)
   }
   if (alternatives.size === 0) return undefined

@@ -41,15 +41,20 @@ export class PostgresWriter {
   #each(write: (session: Session, generation: PostgresGeneration) => Promise<Outcome[]>): Send<PostgresGeneration> {
     return ({ targets, call }) =>
       withSession(this.#db, call.signal, async (session) => {
+        const due = this.#purgeDue()
+        if (due) this.#words.forget()
         const outcomes: Outcome[][] = []
         for (const target of targets) outcomes.push(await write(session, target))
-        if (this.#purgeDue()) await this.#purge(session, targets)
+        if (due) await this.#purge(session, targets)
         return worstOf(outcomes)
       })
   }
 
   async #purge(session: Session, targets: readonly PostgresGeneration[]): Promise<void> {
-    for (const target of targets) await purgeTombstones(session, target, this.#tombstonesMs).catch(() => {})
+    for (const target of targets) {
+      await purgeTombstones(session, target, this.#tombstonesMs).catch(() => {})
+      await this.#words.prune(session, target).catch(() => {})
+    }
   }
 }
 
