@@ -57,7 +57,7 @@ end $$;
 
 -- The newest states were sent: clears the note.
 create or replace function outbox.again_done(sub text, who text, of_lane smallint, of_fence bigint) returns void
-language sql set search_path = pg_catalog, pg_temp as $$
+language sql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
   update outbox.lane l
      set again_at = null, again_from = null, again_since = null, again_hashes = '{}'
    where l.subscription = sub and l.lane = of_lane and l.owner = who and l.fence = of_fence

@@ -6,7 +6,7 @@
 --                     └───────────hold─────────────┘
 create or replace function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text)
 returns timestamptz
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 declare
   now timestamptz := outbox.clock();
   result timestamptz;
@@ -30,7 +30,7 @@ end $$;
 
 -- May this worker probe now? The right to probe expires by itself if its worker vanishes.
 create or replace function outbox.probe(sub text, who text, call_ms integer) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 declare
   now timestamptz := outbox.clock();
 begin
@@ -41,7 +41,7 @@ end $$;
 
 -- Gives the right to probe back unused.
 create or replace function outbox.unprobe(sub text, who text) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 begin
   update outbox.subscription s set probe_owner = null, probe_at = outbox.clock()
    where s.name = sub and s.probe_owner = who;
@@ -49,7 +49,7 @@ begin
 end $$;
 
 create or replace function outbox.recover(sub text) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 begin
   update outbox.subscription s set held_cause = null, held_since = null, held_says = null, held_count = 0,
     probe_at = null, probe_owner = null

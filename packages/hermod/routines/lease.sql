@@ -1,9 +1,19 @@
--- What the owner of lanes does with its leases: renew, release, look.
+-- What the owner of lanes does with its leases: renew, release, look. Here and wherever a worker writes to lanes or their
+-- subscription, `lock_timeout` ends the wait for somebody else's lock well before the client gives the connection up
+-- (bounded.ts): a server process that waits for a lock does not notice that its client is gone.
+
+-- Which of these lanes nobody else has locked.
+create or replace function outbox.unlocked(sub text, lanes smallint[]) returns setof smallint
+language sql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  select l.lane from outbox.lane l where l.subscription = sub and l.lane = any (lanes)
+   order by l.lane for update skip locked
+$$;
 
 -- Still mine? Returns the lanes whose lease was extended; the others are lost.
 create or replace function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer)
 returns setof smallint
-language sql set search_path = pg_catalog, pg_temp
+language sql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   update outbox.lane l set lease_until = outbox.clock() + lease_ms * interval '1 millisecond'
     from unnest(lanes, fences) as mine(lane, fence)
@@ -12,7 +22,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 $$;
 
 create or replace function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) returns setof smallint
-language sql set search_path = pg_catalog, pg_temp
+language sql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   update outbox.lane l set owner = null, lease_until = '-infinity'
     from unnest(lanes, fences) as mine(lane, fence)
@@ -27,7 +37,7 @@ return case when starts_with(owner, 'interrupted ') then owner else 'interrupted
 
 -- Gives lanes back although a call of theirs may still be under way: to the next owner it is a take-over (again.sql).
 create or replace function outbox.abandon(sub text, who text, lanes smallint[], fences bigint[]) returns void
-language sql set search_path = pg_catalog, pg_temp
+language sql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   update outbox.lane l set owner = outbox.interrupted(l.owner), lease_until = '-infinity'
     from unnest(lanes, fences) as mine(lane, fence)

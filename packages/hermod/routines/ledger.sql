@@ -4,7 +4,7 @@
 create or replace function outbox.enlist(
   sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer,
   attempts_max integer)
-returns integer language plpgsql set search_path = pg_catalog, pg_temp
+returns integer language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
@@ -59,7 +59,7 @@ end $$;
 -- Recorded right before the effect, under the lane's fence. False: the lease is lost, do not send.
 create or replace function outbox.sending(
   sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 begin
   perform from outbox.lane l where l.subscription = sub and l.lane = of_lane and l.owner = who and l.fence = of_fence
     for update;

@@ -2,7 +2,7 @@
 
 -- Records the handle of a task with the lanes of its call. Returns the lanes it was recorded for.
 create or replace function outbox.park(sub text, who text, handle text, lanes json) returns setof smallint
-language sql set search_path = pg_catalog, pg_temp
+language sql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   update outbox.lane l set parked = jsonb_build_object('handle', park.handle, 'fence', c.fence::text, 'from',
                                                        b."from"::text, 'to', b."to"::text,

@@ -256,7 +256,7 @@ end $$;
 -- the live cursor was reached.
 create or replace function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint, batch json)
 returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
@@ -318,7 +318,7 @@ end $$;
 create or replace function outbox.enlist_again(
   sub text, rev integer, who text, of_journey bigint, of_lane smallint, of_fence bigint, from_pos bigint, to_pos bigint,
   positions bigint[], ids bigint[], hashes integer[], attempts_max integer) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 declare
   result boolean;
 begin

@@ -218,7 +218,7 @@ $$;
 -- Returns the lanes that were settled. A lane missing from the answer is no longer leased by this worker, or its cursor
 -- is not where the batch began: its result is dropped and its owner delivers again.
 create or replace function outbox.settle(sub text, rev integer, who text, batch json) returns setof smallint
-language plpgsql set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare

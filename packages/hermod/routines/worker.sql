@@ -59,8 +59,12 @@ end $$;
 create or replace function outbox.served(of_id text) returns void
 language sql set search_path = pg_catalog, pg_temp as $$
   update outbox.subscription s set served_at = outbox.clock()
-    from outbox.worker w cross join lateral unnest(w.subscriptions) n(name)
-   where w.id = of_id and s.name = n.name and s.served_at < outbox.clock() - interval '30 seconds'
+    -- One that somebody changes at the moment is noted next time.
+    from (select x.name from outbox.worker w cross join lateral unnest(w.subscriptions) n(name)
+            join outbox.subscription x on x.name = n.name
+           where w.id = of_id and x.served_at < outbox.clock() - interval '30 seconds'
+             for update of x skip locked) f
+   where s.name = f.name
 $$;
 
 create or replace function outbox.leave(of_id text) returns void

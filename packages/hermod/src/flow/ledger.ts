@@ -5,6 +5,7 @@
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { clip, storableJson } from '../foreign-text.ts'
+import { besideLocks } from './lease.ts'
 import { scanRows } from './read.ts'
 
 const ENLIST = `select outbox.enlist($1, $2, $3, $4::smallint[], $5::bigint[], $6, $7, $8)::text as count`
@@ -27,17 +28,12 @@ export async function enlist(
   lanes: readonly LedgerLane[],
   count: number,
 ): Promise<number> {
-  const [row] = await select(db, ENLIST, [
-    subscription.name,
-    subscription.revision,
-    owner,
-    lanes.map(({ lane }) => lane),
-    lanes.map(({ fence }) => String(fence)),
-    count,
-    scanRows,
-    subscription.retry.attemptsMax,
-  ])
-  return Number(row?.count ?? 0)
+  const { name, revision, retry } = subscription
+  const { rows } = await besideLocks(db, name, lanes, (some) => {
+    const [numbers, fences] = [some.map(({ lane }) => lane), some.map(({ fence }) => String(fence))]
+    return select(db, ENLIST, [name, revision, owner, numbers, fences, count, scanRows, retry.attemptsMax])
+  })
+  return Number(rows[0]?.count ?? 0)
 }
 
 /** Throws if the lane is no longer leased by this owner: then nothing may be sent. */
