@@ -264,6 +264,7 @@ declare
   x      record;
   r      record;
   live   bigint;
+  reach  jsonb;
   now    timestamptz := outbox.clock();
 begin
   select * into x from json_to_record(batch -> 'lane') as b(lane smallint, fence bigint, "from" bigint, "to" bigint,
@@ -287,14 +288,15 @@ begin
   if not found then
     return null;
   end if;
+  reach := outbox.settle_reach(s, x.lane, x.done, x.rows);
   for r in select * from json_to_recordset(x.done) as d(pos bigint, aggregate_type text, aggregate_id text) loop
-    perform outbox.settle_done(s, x.lane, r.pos, r.aggregate_type, r.aggregate_id, live);
+    perform outbox.settle_done(s, x.lane, r.pos, r.aggregate_type, r.aggregate_id, reach);
   end loop;
   for r in select * from json_to_recordset(x.rows) as d(pos bigint, event_id bigint, aggregate_type text,
                                                         aggregate_id text,
              state text, attempts integer, attempts_max integer, after_ms integer, code text, error text,
                fingerprint text, receipt json) loop
-    perform outbox.settle_row(s, x.lane, r, live, now);
+    perform outbox.settle_row(s, x.lane, r, reach, now);
     if s.coalesced then
       -- The row stands for the aggregate from now on.
       delete from outbox.delivery d where d.subscription = sub and d.lane = x.lane

@@ -13,13 +13,14 @@ $$;
 -- The event of a row is done: the row moves on to the next event that it blocked, or is deleted. A later event may have
 -- a row of its own (a dead letter, or a retry from before the subscription was ordered): a dead one that blocks nothing
 -- is skipped; for any other, the events after it wait for that row.
-create or replace function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) returns void
+create or replace function outbox.walk_on(d outbox.delivery, after bigint, up_to bigint, keep_row boolean) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   at   outbox.delivery := d;
   met  text;
   next record;
 begin
+  at.pos := after;
   loop
     select * into next from outbox.follower(at, up_to);
     select x.state into met from outbox.delivery x where x.subscription = d.subscription and x.lane = d.lane
@@ -36,7 +37,28 @@ begin
   end if;
 end $$;
 
--- The same if only the newest state counts.
+-- The same for one row alone: whoever has many asks for their `reach` first.
+create or replace function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) returns void
+language sql set search_path = pg_catalog, pg_temp as $$
+  select outbox.walk_on(d, (d).pos, up_to, keep_row)
+$$;
+
+-- The same if only the newest state counts. `after` and `up_to`: the first and the last that it may be.
+create or replace function outbox.walk_to_newest(d outbox.delivery, after bigint, up_to bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  at   outbox.delivery := d;
+  last record;
+begin
+  at.pos := up_to - 1;
+  select * into last from outbox.follower(at, up_to);
+  if after < up_to and last.pos > d.pos then
+    perform outbox.send_next(d, last.pos, last.event_id);
+  elsif after < up_to then
+    perform outbox.walk_to_newest(d, up_to);
+  end if;
+end $$;
+
 create or replace function outbox.walk_to_newest(d outbox.delivery, up_to bigint) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -56,7 +78,7 @@ end $$;
 
 -- An event was delivered that had a row, or whose aggregate has one.
 create or replace function outbox.settle_done(
-  s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint)
+  s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, reach jsonb)
 returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   d outbox.delivery;
@@ -69,10 +91,10 @@ begin
        and x.aggregate_type = of_type and x.aggregate_id = of_id and x.state in ('retrying', 'dead');
     -- A newer one is below the cursor only if a dead letter blocked it, or if the subscription did not coalesce then.
     if d.pos is not null then
-      perform outbox.walk_to_newest(d, up_to);
+      perform outbox.walk_to_newest(d, (reach -> d.pos::text ->> 0)::bigint, (reach -> d.pos::text ->> 1)::bigint);
     end if;
   elsif d.pos is not null and s.ordered then
-    perform outbox.walk_on(d, up_to, false);
+    perform outbox.walk_on(d, (reach -> d.pos::text ->> 0)::bigint, (reach -> d.pos::text ->> 1)::bigint, false);
   elsif d.pos is not null then
     delete from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.pos = of_pos;
   end if;
@@ -106,7 +128,7 @@ end $$;
 
 -- A delivery that needs attention, or one of a ledger.
 create or replace function outbox.settle_row(
-  s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamptz) returns void
+  s outbox.subscription, of_lane smallint, r record, reach jsonb, now timestamptz) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   old   outbox.delivery;
@@ -149,8 +171,22 @@ begin
       receipt = coalesce(excluded.receipt, d.receipt);
   if r.state = 'dead' and old.state = 'retrying' and s.ordered and not s.coalesced and not s.dead_holds
      and not s.ledger then
-    perform outbox.walk_on(old, up_to, true);
+    perform outbox.walk_on(old, (reach -> old.pos::text ->> 0)::bigint, (reach -> old.pos::text ->> 1)::bigint, true);
   end if;
+end $$;
+
+-- Where the rows that this settles may walk on to: those that are done, and those that become dead.
+create or replace function outbox.settle_reach(s outbox.subscription, of_lane smallint, done json, rows json)
+returns jsonb
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  positions bigint[] := array(
+    select d.pos from json_to_recordset(done) as d(pos bigint)
+    union all
+    select r.pos from json_to_recordset(rows) as r(pos bigint, state text) where r.state = 'dead' and not s.ledger);
+begin
+  return case when cardinality(positions) > 0
+    then outbox.reach(s, array_fill(of_lane, array[cardinality(positions)]), positions) end;
 end $$;
 
 -- One row for the call, one for each event that did not succeed.
@@ -232,6 +268,7 @@ declare
     select b from json_populate_recordset(null::outbox.settlement, batch -> 'lanes') b);
   settled smallint[];
   special json[];
+  reach   jsonb;
 begin
   -- Lock first, then look, in separate statements.
   perform from outbox.lane l where l.subscription = sub and l.lane = any (array(select b.lane from unnest(given) b))
@@ -282,13 +319,14 @@ begin
       update outbox.cursor c set delivered = c.delivered + x.delivered
        where c.subscription = sub and c.lane = x.lane and c.fence = x.cursor_fence and c.pos = x.cursor_pos;
     end if;
+    reach := outbox.settle_reach(s, x.lane, x.done, x.rows);
     for r in select * from json_to_recordset(x.done) as d(pos bigint, aggregate_type text, aggregate_id text) loop
-      perform outbox.settle_done(s, x.lane, r.pos, r.aggregate_type, r.aggregate_id, x."to");
+      perform outbox.settle_done(s, x.lane, r.pos, r.aggregate_type, r.aggregate_id, reach);
     end loop;
     for r in select * from json_to_recordset(x.rows) as d(
                pos bigint, event_id bigint, aggregate_type text, aggregate_id text, state text, attempts integer,
                attempts_max integer, after_ms integer, code text, error text, fingerprint text, receipt json) loop
-      perform outbox.settle_row(s, x.lane, r, x."to", now);
+      perform outbox.settle_row(s, x.lane, r, reach, now);
     end loop;
     for r in select * from json_to_recordset(x.held) as d(
                pos bigint, event_id bigint, aggregate_type text, aggregate_id text, attempts_max integer) loop

@@ -60,7 +60,13 @@ export class Reading {
     if (subscription.ledger && !probing) await enlist(db, subscription, owner, lanes, count)
     const reader = this.#reader(lanes, count, probing)
     for (const lane of lanes) lane.news = false
-    return batchesOf(lanes, reader, await this.#through(() => read(db, reader)))
+    return batchesOf(lanes, reader, await this.#through(() => read(db, reader)).catch((error) => this.#overlong(error)))
+  }
+
+  /** A read that took too long: the same one would take as long again. */
+  #overlong(error: unknown): never {
+    if ((error as { code?: unknown }).code === 'ETIMEDOUT') this.failed(this.#count)
+    throw error
   }
 
   #through<T>(work: () => Promise<T>): Promise<T> {
