@@ -13,6 +13,7 @@ declare
   s          outbox.subscription;
   now        timestamptz := outbox.clock();
   head       bigint;
+  era        integer;
   replayed   bigint;
   candidates smallint[];
   taken      smallint[];
@@ -28,7 +29,7 @@ begin
   elsif s.mode = 'paused' then
     return;
   end if;
-  select st.pos into head from outbox.step st order by st.id desc limit 1;
+  select st.pos, st.epoch into head, era from outbox.step st order by st.id desc limit 1;
   replayed := case when s.mode = 'live' then outbox.replay_of(sub) end;
   -- All of them: loops that claim at the same moment skip each other's lanes, and must find others.
   candidates := array(
@@ -53,7 +54,9 @@ begin
      where l.subscription = sub and l.lane = any (candidates) and l.lease_until <= now
      order by array_position(candidates, l.lane) limit lanes_max for update skip locked
   ), mine as (
-    update outbox.lane l set owner = who, fence = l.fence + 1, lease_until = now + lease_ms * interval '1 millisecond'
+    update outbox.lane l set owner = who, lease_until = now + lease_ms * interval '1 millisecond',
+           -- Above all fences of earlier epochs, which may have been lost.
+           fence = greatest(l.fence, coalesce(era, 0)::bigint << 32) + 1
       from free f where l.subscription = sub and l.lane = f.lane
     returning l.lane, f.expired
   ) select array_agg(m.lane), coalesce(array_agg(m.lane) filter (where m.expired), '{}') into taken, late from mine m;

@@ -172,12 +172,19 @@ declare
   base bigint := epoch::bigint << 32;
 begin
   -- One by one in the order of settle, which may run now: two orders would deadlock. Not for long, because all
-  -- numbering waits meanwhile; the next step tries again.
+  -- numbering waits meanwhile. A lane whose row somebody keeps locked stays as it is: its owner goes on, or its lease
+  -- runs out, and whoever claims it then moves its fence.
   perform set_config('lock_timeout', '100ms', true);
-  perform from outbox.lane l order by l.subscription, l.lane for update;
+  begin
+    perform from outbox.lane l order by l.subscription, l.lane for update;
+  exception when lock_not_available then
+    null;
+  end;
   -- Calls of the owners may be under way: for the next owners it is a take-over.
   update outbox.lane l set owner = outbox.interrupted(l.owner), lease_until = '-infinity', parked = null,
-    fence = greatest(((l.fence >> 32) + 1) << 32, base);
+    fence = greatest(((l.fence >> 32) + 1) << 32, base)
+    from (select f.subscription, f.lane from outbox.lane f order by f.subscription, f.lane for update skip locked) f
+   where l.subscription = f.subscription and l.lane = f.lane;
   return base;
 end $$;
 
