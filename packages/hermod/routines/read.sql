@@ -301,11 +301,12 @@ $$;
 -- The next events of the lanes: one row per lane that has some, and one more for its retries that are due. Heads and
 -- payloads are lists separated by U+001E: thousands of rows with a dozen columns cost both sides more than the events
 -- themselves. `through` says how far the lane was scanned (null: only as far as its last event). The first row has no
--- lane; it says that the subscription may be read, and up to which head. No row at all: it is paused, held or
--- outdated.
+-- lane; it says that the subscription may be read, and up to which head. No row at all: it is paused, held, outdated
+-- or in another mode.
 create or replace function outbox.read(
   sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer,
-  probing boolean, filled boolean[] default null)   -- lanes whose last read hit a limit
+  probing boolean, filled boolean[] default null,   -- lanes whose last read hit a limit
+  rehearsed boolean default null)   -- for a dry run; null: in any mode
 returns table (lane smallint, due boolean, through bigint, heads text, payloads text, kind_max smallint)
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -321,7 +322,9 @@ declare
   kinds  smallint[];
 begin
   select * into s from outbox.subscription where name = sub;
-  if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing) then
+  if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing)
+     -- The caller has not heard yet that a dry run began or ended.
+     or (s.mode = 'dry-run') <> rehearsed then
     return;
   end if;
   -- Nothing beyond this head is read. Kinds are looked up after it, so they include every kind up to it.

@@ -75,14 +75,14 @@ export class Reading {
   }
 
   #reader(lanes: readonly LeasedLane[], count: number, probing: boolean): Reader {
-    const { subscription, kinds, definitions, listens } = this.#station
+    const { subscription, kinds, definitions, listens, state } = this.#station
     return {
       subscription,
       kinds,
       definitions,
       listens,
       lanes: lanes.map(({ lane, ahead, full }) => ({ lane, after: ahead, full })),
-      limits: { count, bytes: subscription.batch.bytes, probing },
+      limits: { count, bytes: subscription.batch.bytes, probing, rehearsed: state().mode === 'dry-run' },
     }
   }
 
@@ -110,7 +110,7 @@ export class Reading {
 
 function batchesOf(
   lanes: readonly LeasedLane[],
-  { lanes: asked }: Reader,
+  { lanes: asked, limits: { rehearsed = false } }: Reader,
   reads: readonly LaneRead[] | undefined,
 ): Batch[] | undefined {
   return reads?.map((found, index) => {
@@ -119,6 +119,6 @@ function batchesOf(
     lane.full = found.more
     lane.news ||= found.more
     lane.ahead = found.through
-    return { lane, from, read: found }
+    return { lane, from, read: found, rehearsed }
   })
 }

@@ -15,6 +15,8 @@ export interface Batch {
   readonly lane: LeasedLane
   readonly from: bigint
   readonly read: LaneRead
+  /** Read for a dry run. */
+  readonly rehearsed?: boolean
 }
 
 /** One batch per lane, read together and delivered together. */
