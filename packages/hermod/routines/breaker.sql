@@ -35,7 +35,7 @@ declare
   now timestamptz := outbox.clock();
 begin
   update outbox.subscription s set probe_owner = who, probe_at = now + call_ms * interval '1 millisecond'
-   where s.name = sub and s.held_cause is not null and s.probe_at <= now;
+   where s.name = sub and s.held_cause is not null and outbox.is_over(s.probe_at, now);
   return found;
 end $$;
 

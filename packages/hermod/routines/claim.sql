@@ -36,10 +36,12 @@ begin
     select l.lane from outbox.lane l
      cross join lateral (select coalesce((select d.pos from outbox.shadow_of(sub, l.lane) d where s.mode = 'dry-run'),
                                          (select c.pos from outbox.cursor_of(sub, l.lane) c)) as pos) c
-     where l.subscription = sub and l.lease_until <= now
+     where l.subscription = sub and outbox.is_over(l.lease_until, now)
        and (c.pos < head and (s.lanes = 1 or exists (select from outbox.log g where g.lane = l.lane and g.pos > c.pos))
             or exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane
                        and d.next_attempt_at <= now)
+            or exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane
+                       and d.next_attempt_at > outbox.last_due(now))
             or s.ledger and exists (select from outbox.delivery d
                                     where d.subscription = sub and d.lane = l.lane and d.state = 'sending')
             or l.again_at <= now and s.mode = 'live'
@@ -51,7 +53,7 @@ begin
   end if;
   with free as (
     select l.lane, l.owner is not null as expired from outbox.lane l
-     where l.subscription = sub and l.lane = any (candidates) and l.lease_until <= now
+     where l.subscription = sub and l.lane = any (candidates) and outbox.is_over(l.lease_until, now)
      order by array_position(candidates, l.lane) limit lanes_max for update skip locked
   ), mine as (
     update outbox.lane l set owner = who, lease_until = now + lease_ms * interval '1 millisecond',

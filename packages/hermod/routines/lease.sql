@@ -1,6 +1,6 @@
--- What the owner of lanes does with its leases: renew, release, look. Here and wherever a worker writes to lanes or their
--- subscription, `lock_timeout` ends the wait for somebody else's lock well before the client gives the connection up
--- (bounded.ts): a server process that waits for a lock does not notice that its client is gone.
+-- What the owner of lanes does with its leases: renew, release, look. Here and wherever a worker writes to lanes or
+-- their subscription, `lock_timeout` ends the wait for somebody else's lock well before the client gives the connection
+-- up (bounded.ts): a server process that waits for a lock does not notice that its client is gone.
 
 -- Which of these lanes nobody else has locked.
 create or replace function outbox.unlocked(sub text, lanes smallint[]) returns setof smallint

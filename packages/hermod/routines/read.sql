@@ -53,8 +53,8 @@ begin atomic
   select f.pos, f.event_id from outbox.followers(d, up_to, 1) f;
 end;
 
--- Events in the log with the hash of an aggregate, in (after, up_to] each, for many aggregates in one pass over the first
--- `rows_max` rows of each log lane. `lane` is that of the caller.
+-- Events in the log with the hash of an aggregate, in (after, up_to] each, for many aggregates in one pass over the
+-- first `rows_max` rows of each log lane. `lane` is that of the caller.
 create or replace function outbox.later_rows(
   lanes smallint[], log_lanes smallint[], hashes integer[], after bigint[], up_to bigint[], rows_max integer)
 returns table (lane smallint, head bigint, pos bigint, event_id bigint)
@@ -98,8 +98,8 @@ begin
         from outbox.log g
         join unnest(log_lanes, hashes, later_span.after, later_span.up_to) t(log_lane, hash, after, up_to)
           on t.hash = g.hash
-       where g.lane = x.log_lane and g.pos > x.after and g.pos <= x.up_to and (x.kinds is null or g.kind = any (x.kinds))
-         and t.log_lane = x.log_lane and g.pos > t.after and g.pos <= t.up_to
+       where g.lane = x.log_lane and g.pos > x.after and g.pos <= x.up_to
+         and (x.kinds is null or g.kind = any (x.kinds)) and t.log_lane = x.log_lane and g.pos > t.after and g.pos <= t.up_to
        group by t.after;
   end loop;
 end $$;
@@ -273,8 +273,9 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
           from (select array_agg(e.lane) as lanes, array_agg(e.log_lane) as log_lanes, array_agg(e.hash) as hashes,
                        array_agg(e.pos) as after, array_agg(e.up_to) as up_to from ending e) w
          -- The rest of a long log is looked through when the row is settled.
-         cross join lateral (select r.* from outbox.later_rows(w.lanes, w.log_lanes, w.hashes, w.after, w.up_to, 100000) r
-                              order by r.pos) g
+         cross join lateral (
+           select r.* from outbox.later_rows(w.lanes, w.log_lanes, w.hashes, w.after, w.up_to, 100000) r
+            order by r.pos) g
           join outbox.delivery h on h.subscription = (s).name and h.lane = g.lane and h.pos = g.head
           join outbox.event e on e.id = g.event_id
          where e.aggregate_type = h.aggregate_type and e.aggregate_id = h.aggregate_id
@@ -332,6 +333,11 @@ begin
   through := head;
   return next;
   through := null;
+  if exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes)
+               and d.next_attempt_at > outbox.last_due(now)) then
+    update outbox.delivery d set next_attempt_at = now
+     where d.subscription = sub and d.lane = any (lanes) and d.next_attempt_at > outbox.last_due(now);
+  end if;
   if s.mode <> 'dry-run' and exists (select from outbox.delivery d
                                      where d.subscription = sub and d.lane = any (lanes)
                                        and d.next_attempt_at <= now) then

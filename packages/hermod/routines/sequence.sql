@@ -271,6 +271,11 @@ begin
   continued := last.previous is not null;
   lower := case when continued then last.previous else coalesce(last.snapshot, '3:3:') end;
   cur := case when continued then last.snapshot else cur end;
+  -- The clock was ahead when that step was made: what is scheduled is looked through again from its beginning.
+  if last.due_at > now + interval '1 minute' and not continued then
+    last.due_at := '-infinity';
+    last.due_id := 0;
+  end if;
   -- One time for the whole window decides what is filed and what is numbered.
   due_at := case when continued then last.filed_after else greatest(now, last.due_at) end;
   if continued then

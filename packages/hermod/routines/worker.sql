@@ -35,7 +35,8 @@ begin
              where w.id <> of_id and w.heartbeat_at > now - alive_ms * interval '1 millisecond'),
            (select jsonb_agg(jsonb_build_object('name', s.name, 'revision', s.revision, 'mode', s.mode,
                      'held', s.held_cause is not null, 'lanes', s.lanes, 'kind', s.kind,
-                     'probe_ms', greatest(0, extract(epoch from s.probe_at - now) * 1000)::bigint,
+                     'probe_ms', case when not outbox.is_over(s.probe_at, now)
+                       then extract(epoch from s.probe_at - now) * 1000 else 0 end::bigint,
                      'replay', (select jsonb_build_object('journey', j.id::text, 'plan', j.plan)
                                   from outbox.journey j where j.id = outbox.replay_of(s.name))))
               from (select a.name from outbox.subscription a where since is null

@@ -113,9 +113,8 @@ export const otherDates = defineCase('hostile-session: another DateStyle', async
   await outbox.transaction((tx) => outbox.emit(tx, { type: 'doc.changed', aggregate: ['doc', 'a'], payload: {} }))
   await outbox.runOnce()
   await pool.query(`update outbox.delivery set updated_at = updated_at - interval '400 days'`)
-  const { removeExpired } = await engine.load<typeof import('../../../src/worker/upkeep/expired.ts')>(
-    'worker/upkeep/expired.ts',
-  )
+  const { removeExpired } =
+    await engine.load<typeof import('../../../src/worker/upkeep/expired.ts')>('worker/upkeep/expired.ts')
   const told: unknown[] = []
   const listener = { warning: (what: unknown) => void told.push(what) }
   expect(await removeExpired(pool, { deliveryDays: 90, archive: { folder } } as never, 10, listener)).toBe(1)
