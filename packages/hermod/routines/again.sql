@@ -17,7 +17,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
    cross join lateral (select min(r.pos) - 1 as since, coalesce(array_agg(r.hash), '{}') as hashes
                          from (select x.pos, x.hash from outbox.delivery x
                                 where x.subscription = sub and x.lane = w.lane and x.next_attempt_at <= outbox.clock()
-                                order by x.next_attempt_at limit 1000) r) d
+                                order by x.next_attempt_at limit 5000) r) d
    where l.subscription = sub and l.lane = w.lane
 $$;
 

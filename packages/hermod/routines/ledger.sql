@@ -32,15 +32,21 @@ begin
     with scanned as materialized (
       select * from outbox.scan(s.lanes = 1, at.lane, at.pos, coalesce(at.until, 9223372036854775806), scan_max)
     ), hit as materialized (
-      select g.* from scanned g join outbox.event e on e.id = g.event_id
-       where outbox.matches(at.types, e.type) and (at.aggregates is null or e.aggregate_type = any (at.aggregates))
+      -- An event that is gone gets a row too: its kind says what it was, and it becomes a dead letter.
+      select g.pos, g.event_id, g.hash, coalesce(e.aggregate_type, k.aggregate_type) as aggregate_type,
+             coalesce(e.aggregate_id, '') as aggregate_id
+        from scanned g left join outbox.event e on e.id = g.event_id
+        left join lateral (select n.type, n.aggregate_type from outbox.kind n
+                            where e.id is null and n.code = g.kind and n.code > 0) k on true
+       where outbox.matches(at.types, coalesce(e.type, k.type))
+         and (at.aggregates is null or coalesce(e.aggregate_type, k.aggregate_type) = any (at.aggregates))
        order by g.pos limit count_max
     ), put as (
       insert into outbox.delivery (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
                                    attempts_max, next_attempt_at, updated_at)
-      select sub, at.lane, h.pos, h.event_id, e.aggregate_type, e.aggregate_id, h.hash, 'pending', enlist.attempts_max,
+      select sub, at.lane, h.pos, h.event_id, h.aggregate_type, h.aggregate_id, h.hash, 'pending', enlist.attempts_max,
              outbox.clock(), outbox.clock()
-        from hit h join outbox.event e on e.id = h.event_id
+        from hit h
     )
     select (select count(*) from hit), case when (select count(*) from hit) = count_max
            then (select max(h.pos) from hit h)

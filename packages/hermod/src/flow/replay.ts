@@ -8,7 +8,7 @@ import type { Kinds } from './kinds.ts'
 import type { Leased } from './lease.ts'
 import { type Naming, unpack } from './packed.ts'
 import type { Entry } from './result.ts'
-import { type Call, type Settlement, text } from './settle.ts'
+import { type Call, type Settlement, text, wholeMs } from './settle.ts'
 
 const WHERE = `select pos::text, stop::text, met::text from outbox.replay where subscription = $1 and journey = $2::bigint and lane = $3`
 const WINDOW = `select through::text, matching::text, positions::text, ids::text, hashes::text
@@ -126,8 +126,8 @@ export async function settleReplay(
   const batch = {
     lane: { ...lane, ...text(lane), beyond: undefined },
     call: {
-      ago_ms: Math.round(call.startedAgoMs),
-      duration_ms: Math.round(call.durationMs),
+      ago_ms: wholeMs(call.startedAgoMs),
+      duration_ms: wholeMs(call.durationMs),
       worker: call.worker,
       outcome: lane.failed > 0 ? 'failed' : 'delivered',
     },
