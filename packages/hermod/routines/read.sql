@@ -99,7 +99,8 @@ begin
         join unnest(log_lanes, hashes, later_span.after, later_span.up_to) t(log_lane, hash, after, up_to)
           on t.hash = g.hash
        where g.lane = x.log_lane and g.pos > x.after and g.pos <= x.up_to
-         and (x.kinds is null or g.kind = any (x.kinds)) and t.log_lane = x.log_lane and g.pos > t.after and g.pos <= t.up_to
+         and (x.kinds is null or g.kind = any (x.kinds))
+         and t.log_lane = x.log_lane and g.pos > t.after and g.pos <= t.up_to
        group by t.after;
   end loop;
 end $$;

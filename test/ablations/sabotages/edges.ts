@@ -1,6 +1,5 @@
-// Locks that somebody keeps, a mode that changed, a replay that begins: each looked at in the right place.
+// Locks that somebody keeps, and a mode that changed: each looked at in the right place.
 
-import * as edges from '../../../packages/hermod/test/interleavings/cases/edges.ts'
 import * as epoch from '../../../packages/hermod/test/interleavings/cases/epoch.ts'
 import * as policies from '../../../packages/hermod/test/interleavings/cases/policies.ts'
 import type { Sabotage } from '../sabotage.ts'
@@ -22,17 +21,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: 'read-in-any-mode',
     says: 'a read does not ask for which mode it is',
-    patches: [
-      { file: 'routines/read.sql', find: "\n     or (s.mode = 'dry-run') <> rehearsed then", replace: ' then' },
-    ],
+    patches: [{ file: 'routines/read.sql', find: "or (s.mode = 'dry-run') <> rehearsed then", replace: 'then' }],
     caughtBy: policies.dryRunUnheard,
     red: /really sent/,
-  },
-  {
-    name: 'trim-beside-keep',
-    says: 'rows are trimmed while a replay notes that it needs them',
-    patches: [{ file: 'routines/trim.sql', find: '  lock table outbox.keep in share mode;\n', replace: '' }],
-    caughtBy: edges.trimBesideReplay,
-    red: /rows trimmed while a replay is created/,
   },
 ]

@@ -195,7 +195,7 @@ function addDue(`,
     patches: [
       {
         file: 'routines/breaker.sql',
-        find: `   where s.name = sub and s.held_cause is not null and s.probe_at <= now;
+        find: `   where s.name = sub and s.held_cause is not null and outbox.is_over(s.probe_at, now);
   return found;`,
         replace: `   where s.name = sub and s.held_cause is not null;
   return found;`,

@@ -65,7 +65,7 @@ export const oldTask = defineCase('settle: a call of a month ago', async (env) =
   await s.change(id as string)
   await s.db.query(`select from outbox.claim('all', 1, 'a', 16, 45000)`)
   const counts = { sent: 1, delivered: 1, superseded: 0, failed: 0, rows: [], held: [], done: [], beyond: [] }
-  const settled = await settle(s.db.pool, { name: 'all', revision: 1 }, 'a', {
+  const settled = await settle(s.db.pool, { name: 'all', revision: 1 } as never, 'a', {
     lanes: [{ lane: 3, fence: 1n, from: 0n, to: 1n, ...counts }],
     call: { startedAgoMs: 30 * dayMs, durationMs: 30 * dayMs, worker: 'a', rehearsed: false },
   })
