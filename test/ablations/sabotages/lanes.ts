@@ -111,8 +111,8 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'routines/decide.sql',
-        find: "set owner = 'interrupted ' || l.owner",
-        replace: "set owner = 'interrupted ' || l.owner, lease_until = '-infinity'",
+        find: 'set owner = outbox.interrupted(l.owner)',
+        replace: "set owner = outbox.interrupted(l.owner), lease_until = '-infinity'",
       },
     ],
     caughtBy: discardInFlight,
