@@ -466,7 +466,7 @@ UNION ALL
           WHERE e.id = d.event_id));
 
 function outbox.abandon(sub text, who text, lanes smallint[], fences bigint[]) → void
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 31a5cd340612111f8cb68fecf0c92c18
+  sql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 31a5cd340612111f8cb68fecf0c92c18
 
 function outbox.add_ahead(of_parent text, days numeric) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 1af51d23b3d8fc53946d49833347f480
@@ -478,7 +478,7 @@ function outbox.add_to_decision(request text, more bigint[], left_out bigint, en
   sql volatile security definer set search_path=pg_catalog, pg_temp -- 2e1620f1a076da3fbbfa85ed45f180d6
 
 function outbox.again_done(sub text, who text, of_lane smallint, of_fence bigint) → void
-  sql volatile set search_path=pg_catalog, pg_temp -- 6195270a4f3daf4362efde60149836f5
+  sql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms -- 6195270a4f3daf4362efde60149836f5
 
 function outbox.again_wanted(sub text, of_lane smallint, rows_max integer, scan_max integer, OUT hashes integer[], OUT since bigint, OUT up_to bigint) → record
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 97ab043f3f01c413209f23cfdcc2f60b
@@ -523,7 +523,7 @@ function outbox.batch_end(s outbox.subscription, of_lane smallint, after bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 2f603bf66d05112ee5884c0625fa9294
 
 function outbox.beat(of_id text, of_name text, of_host text, of_pid integer, of_version text, subs text[], of_kinds text[], is_draining boolean, alive_ms integer, since pg_snapshot, asked text[]) → TABLE(seen text, unlisted boolean, others jsonb, changed jsonb, removed text[])
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- b5ab699effc239cc25375394072666c9
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- c82386ddae476f51b984bcc040e0979d
 
 function outbox.begin_replay(of_journey bigint) → void
   sql volatile -- ceefaf7ce1189ec17459fd1b70ea9294
@@ -547,7 +547,7 @@ function outbox.capture_truncate() → trigger
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 0ceb495867be34f94bfc4d93a36606aa
 
 function outbox.claim(sub text, rev integer, who text, lanes_max integer, lease_ms integer, call_ms integer) → TABLE(lane smallint, fence bigint, pos bigint, again_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 7cab6cba49c5751d762f87cad4437659
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 78115802f2f6cad8a0f3abe14adbea77
 
 function outbox.clock() → timestamp with time zone
   sql volatile parallel safe -- 94fc2f526401760006cf0a2bd7692e58
@@ -568,13 +568,13 @@ function outbox.dead_group(d outbox.delivery) → text
   sql immutable parallel safe -- 4ee1fd1bbb80f035c99e653e84f4e8c5
 
 function outbox.decide(sub text, verb text, lanes smallint[], positions bigint[], states text[], forced boolean, why text, OUT done bigint[], OUT superseded bigint[]) → record
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- 23b0167dddaf0252fa775b960f91d594
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off -- e8c807e5fcc2cc10f853b290e0cf1b64
 
 function outbox.define(sub text, expected integer, of_kind text, settings jsonb, def jsonb, types text[], aggregates text[], lane_count smallint, ordered boolean, coalesced boolean, ledger boolean, dead_holds boolean, start_mode text, start_pos bigint) → integer
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 8c594343aebf4ed2e25056fe3c0785c7
 
-function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text, now timestamp with time zone) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 102c573b19a44a1ef757433e4ebe6b31
+function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text, now timestamp with time zone, reach jsonb) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 003b0ce8442d2e045121b7d3f33574bb
 
 function outbox.drop_leaf(of_parent text, of_name text) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 452b1e9a7ed18b492fc29252568ffa9d
@@ -592,19 +592,19 @@ function outbox.emit_one(type text, aggregate_type text, aggregate_id text, payl
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- e9f1a7f844b53bdaa00789e473ff8a7c
 
 function outbox.empty_leaf(of_parent text, of_name text, days numeric) → text
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- fc9712b9c304944ebbc66ae0c377f7f9
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 6a53d8c632b3cb8efbd21497b049b894
 
 function outbox.end_journey(of_id bigint, who text, to_state text, of_result jsonb, says text) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 62b503cf3a359c89ec35973f962c5da2
 
 function outbox.enlist(sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer, attempts_max integer) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5c4d6a299a8837a4ab57f17c266efab1
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 43e42788bcd33df085d7ef1ed00a41cb
 
 function outbox.enlist_again(sub text, rev integer, who text, of_journey bigint, of_lane smallint, of_fence bigint, from_pos bigint, to_pos bigint, positions bigint[], ids bigint[], hashes integer[], attempts_max integer) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 78fe672fb453978a0ddff6915cdea036
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms -- 9788b0f3320f089803278d4e23c8353e
 
-function outbox.enlist_rows(sub text, of_lane smallint, positions bigint[], ids bigint[], hashes integer[], attempts_max integer, again boolean) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 45e56a20fd236048acd1b7a244a5515f
+function outbox.enlist_rows(sub text, of_lane smallint, positions bigint[], ids bigint[], hashes integer[], types text[], aggregates text[], attempts_max integer, again boolean) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 5e100ba2952d0530a36fd83e736d03c4
 
 function outbox.ensure_log_partition(from_pos bigint, to_pos bigint) → void
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=100ms -- 9267dd48c70e7f4106257dffb8042f6e
@@ -661,7 +661,7 @@ function outbox.highest_pos() → bigint
   sql stable -- 0696d4e7aac87c6b2e45f4f5be3b07fa
 
 function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8b6dd55895b43362349c5f787d37e594
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms -- 8b6dd55895b43362349c5f787d37e594
 
 function outbox.holders() → text
   plpgsql stable set search_path=pg_catalog, pg_temp -- 1ca7ad9afe1d85ba7b0067c4fc374703
@@ -680,6 +680,9 @@ function outbox.is_deep(payload text) → boolean
 
 function outbox.is_event(type text, aggregate_type text, aggregate_id text, bytes integer, version integer, key text) → boolean
   sql immutable parallel safe -- 16336dc079fb63768b9bbd0f78ab8458
+
+function outbox.is_over(until timestamp with time zone, now timestamp with time zone) → boolean
+  sql stable parallel safe -- f55b0c74e39958785d2be135d0546381
 
 function outbox.is_plain(payload text, headers text) → boolean
   sql immutable parallel safe -- d428427c5155cb52c6bc2b3abcd3bc08
@@ -714,6 +717,9 @@ function outbox.lane_of(hash integer, lanes smallint) → smallint
 function outbox.lane_rows(of_lane smallint, after bigint, until bigint, kinds smallint[], budget integer, scan_max integer) → TABLE(pos bigint, event_id bigint, kind smallint, bytes integer, before bigint)
   sql stable -- 53df7d419609ced9e8daf28e7f4f66d0
 
+function outbox.last_due(now timestamp with time zone) → timestamp with time zone
+  sql stable parallel safe -- 81a37222e18481c0e3ea75352c156cde
+
 function outbox.last_id() → bigint
   sql volatile -- 64e37a90fd8a826d73745d9ff66101e0
 
@@ -722,6 +728,12 @@ function outbox.last_value(parent text) → bigint
 
 function outbox.later_events(lanes smallint[], hashes integer[], positions bigint[]) → TABLE(hash integer, pos bigint, event_id bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9a932441e075aacb33ac04f7b67cf8be
+
+function outbox.later_rows(lanes smallint[], log_lanes smallint[], hashes integer[], after bigint[], up_to bigint[], rows_max integer) → TABLE(lane smallint, head bigint, pos bigint, event_id bigint)
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 946ee67bea7f7e5838f48a8c48a8c61b
+
+function outbox.later_span(sub text, log_lanes smallint[], hashes integer[], after bigint[], up_to bigint[]) → TABLE(head bigint, first bigint, last bigint)
+  plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- cddde57230f665c94a45b14d420bfb61
 
 function outbox.leaf_range(of_parent text, of_name text, OUT from_value bigint, OUT to_value bigint) → record
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 7a01a9450c17145ace547d91b4900dc7
@@ -808,7 +820,7 @@ function outbox.not_superseded(sub text, positions bigint[], ids bigint[], hashe
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_nestloop=on set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- d7bf4868b34c75fc8c030bfcf55fb15b
 
 function outbox.note_again(sub text, lanes smallint[], call_ms integer) → void
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- fa547a0cee21a83d026b0754ad5180a3
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- eb81d6f5afddd8d1d768b0ccf6564cf6
 
 function outbox.note_audited(step_id bigint) → void
   sql volatile -- ae5e82f24866ec00157110147888b265
@@ -844,13 +856,13 @@ function outbox.overdue(of_parent text, of_name text, days numeric) → boolean
   plpgsql stable security definer set search_path=pg_catalog, pg_temp -- d69927d6b0e230e167cde24d0ff7dbc1
 
 function outbox.park(sub text, who text, handle text, lanes json) → SETOF smallint
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- d900bddc8695b6771d62c190d52393da
+  sql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms set plan_cache_mode=force_generic_plan set enable_seqscan=off -- d900bddc8695b6771d62c190d52393da
 
 function outbox.parked_in(sub text, of_lane smallint) → TABLE(handle text, "from" bigint, "to" bigint, delivered integer, superseded integer, since timestamp with time zone)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 462ce212a82e54420cb17c0e0a2c908c
 
 function outbox.pass_idle(every_ms integer, rows_max integer) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 12cf2889acbb3a9af112c3a78c16eb30
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 66ba8016c651f9fe1e0ad891a92d3712
 
 function outbox.payload_text(mark text, payload json) → text
   sql stable parallel safe -- 03b5b223fa4575d346539e0e5715a9d0
@@ -859,7 +871,7 @@ function outbox.picked(positions bigint[], ids bigint[], hashes integer[], kept 
   sql stable set search_path=pg_catalog, pg_temp set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off -- 7403df3f62d3237b339096d84a444e2a
 
 function outbox.probe(sub text, who text, call_ms integer) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- c1bc3befef77a2fd1bb57f6f3351b3ff
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms -- 7ff4a9386ea8f659a610a665c86ecddb
 
 function outbox.prune(event_days numeric, delivery_days numeric, key_days numeric, rows_max integer) → TABLE(what text, rows bigint)
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- c9442221a206f76d09d102e956d207e0
@@ -876,11 +888,14 @@ function outbox.rate(of_parent text, last bigint) → numeric
 function outbox.rates(since timestamp with time zone) → TABLE(subscription text, delivered bigint, failed bigint)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set enable_bitmapscan=on set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
 
-function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[]) → TABLE(lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f0a6632a50619b60e5ed9bb0db6d3354
+function outbox.reach(s outbox.subscription, lanes smallint[], positions bigint[]) → jsonb
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_bitmapscan=off set jit=off -- 3258a1b2cddebae6a091214ececc0c86
+
+function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[], rehearsed boolean) → TABLE(lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
+  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f7ddda3d640dbf4572ddd2e0d961188a
 
 function outbox.read_due(s outbox.subscription, lanes smallint[], count_max integer, bytes_max bigint, now timestamp with time zone) → TABLE(lane smallint, fields text, payload text)
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- be7c1992a0d682bbefc8d8fcafc846dc
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 0380671c8ada6d3798827023f3b56643
 
 function outbox.read_lanes(s outbox.subscription, lanes smallint[], after bigint[], filled boolean[], until bigint, ends boolean, kinds smallint[], count_max integer, bytes_max bigint, scan_max integer, marked boolean) → TABLE(lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
   sql stable -- 541ab38905fd9fad3c87cf9724621737
@@ -895,7 +910,7 @@ function outbox.record_attempt(sub text, of_lane smallint, from_pos bigint, to_p
   plpgsql volatile set search_path=pg_catalog, pg_temp -- cffc5ff32abdc64d85078251be202227
 
 function outbox.recover(sub text) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 5c79919e9e6dbdb8f6702f61de695522
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms -- 5c79919e9e6dbdb8f6702f61de695522
 
 function outbox.refuse(code text, says text, advice text) → void
   plpgsql stable parallel safe set search_path=pg_catalog, pg_temp -- fa797ef72ed5c824843087ea57b73f30
@@ -907,7 +922,7 @@ function outbox.refuse_watch(says text) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 535ac142c3d2ed7be064127a206b4ee8
 
 function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) → void
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- f89b8f2a850fe9634c878e736c4c92c9
+  sql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms set plan_cache_mode=force_generic_plan set enable_seqscan=off -- f89b8f2a850fe9634c878e736c4c92c9
 
 function outbox.release_blocked(before outbox.subscription, after outbox.subscription) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- fb9e021b328214496726b4864607c167
@@ -919,7 +934,7 @@ function outbox.remove(sub text) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 7c898208e80d1ae0fb907e2327896922
 
 function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer) → SETOF smallint
-  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 4ed7c0b6d5ebd44060aece0bc5d75d2c
+  sql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms set plan_cache_mode=force_generic_plan set enable_seqscan=off -- 4ed7c0b6d5ebd44060aece0bc5d75d2c
 
 function outbox.replay_mark(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text) → text
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off -- 3820d0d8323382290b00f7df8ab23be1
@@ -940,7 +955,7 @@ function outbox.rolled_back(request text, who text, why text) → jsonb
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp -- 843f0592010afed3db206ddc9b6c94f5
 
 function outbox.rows_waiting(head bigint, now timestamp with time zone) → SETOF text
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3a4a7a09310d3fbecd3270fbda2d9ab0
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 30b25657c13558abffd40c0058343cef
 
 function outbox.scan(single boolean, from_lane smallint, after bigint, up_to bigint, rows_max integer) → SETOF outbox.log
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e80b689b460ec0e8d3c4220f66f48912
@@ -952,37 +967,40 @@ function outbox.send_next(d outbox.delivery, at_pos bigint, of_event bigint) →
   sql volatile set search_path=pg_catalog, pg_temp -- ab98f80b2c3487738c49686ba4f318c3
 
 function outbox.sending(sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- c4c252756ce285354dcbdaed83e97237
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms -- c4c252756ce285354dcbdaed83e97237
 
 function outbox.sequence(piece integer, known_head bigint) → TABLE(numbered integer, head bigint, more boolean, new_epoch boolean, lanes smallint[], kinds smallint[], due_ms integer)
-  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 7a040e9800d1ad13a8cc4942c2c6fac1
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=1s set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off -- 84c14d586fc508a3977f667f5dfd3a26
 
 function outbox.sequenced_at(of_pos bigint) → timestamp with time zone
   sql stable set search_path=pg_catalog, pg_temp set enable_seqscan=off set enable_bitmapscan=off -- faeb68dcce97f5aac988e77a8cadda24
 
 function outbox.served(of_id text) → void
-  sql volatile set search_path=pg_catalog, pg_temp -- b7a48e1993f92f15013c232d36c3328b
+  sql volatile set search_path=pg_catalog, pg_temp -- b5b1ca62bc8fc6a77f74aac8a1abcfe8
 
 function outbox.session_headers() → jsonb
   plpgsql stable set search_path=pg_catalog, pg_temp -- 52aaab97edf399422f4644fd5f962662
 
 function outbox.settle(sub text, rev integer, who text, batch json) → SETOF smallint
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 3cf10d83fe1fca064c6b473821288893
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- b6d3340200d0714bec8959258a02439f
 
 function outbox.settle_blocked(s outbox.subscription, of_lane smallint, r record) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- e93d7b549ca963752f7b3ab168e0d375
 
-function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 214511ce265e2cb08bb82524548a4b77
+function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, reach jsonb) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- efea7caa9f50459d521d5e2af2be8ec8
+
+function outbox.settle_reach(s outbox.subscription, of_lane smallint, done json, rows json) → jsonb
+  plpgsql stable set search_path=pg_catalog, pg_temp -- da76b4472d60e3297e63b92c01a6976a
 
 function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint, batch json) → boolean
-  plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 5d7d42c3f168656132aa22fec40e150a
+  plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 8aadb2960443a16557a9237e3a0eca34
 
-function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamp with time zone) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- a02430f20c272728f50e4dc8a4f18fea
+function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, reach jsonb, now timestamp with time zone) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- e9bba549de8d23a61b9d5222565fc36b
 
-function outbox.settle_rows(s outbox.subscription, of_lane smallint, up_to bigint, now timestamp with time zone, done json, rows json, blocked json) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- c210dc135fd372553345f25a0357ab60
+function outbox.settle_rows(s outbox.subscription, of_lane smallint, now timestamp with time zone, done json, rows json, blocked json) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- b86065dfdc4cd4aa86bf345454e86a51
 
 function outbox.settle_shadow(sub text, who text, batch json) → SETOF smallint
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 8d00621de4c224f20cba058e46eae836
@@ -997,13 +1015,13 @@ function outbox.sieve(sub text, lanes smallint[], positions bigint[], ids bigint
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_nestloop=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- e5c93dd47b46b4fa340758b2be6abd47
 
 function outbox.standing(subs text[], heard bigint[], head bigint, now timestamp with time zone) → TABLE(name text, behind boolean, free boolean)
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 989addb989712ed0a420cf0a1b3981d7
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 1a2ce53014dba7d23bd41e51da69e1e6
 
 function outbox.stands_at(sub text, mode text, lane smallint) → TABLE(pos bigint)
   sql stable -- da1efc868ca71c206dadbd1dd095b4d7
 
 function outbox.start_epoch(epoch integer) → bigint
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- ee003633e3d2a32be53f727daecd20f5
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 8d534f173513949879a6673386148738
 
 function outbox.states_of(of_stage text, of_pos bigint, log_lane smallint, of_hash integer, of_event bigint, of_type text, of_aggregate_type text, of_aggregate_id text, emitted_at timestamp with time zone) → TABLE(subscription text, lane smallint, state text, attempts integer, next_attempt_at timestamp with time zone, first_failed_at timestamp with time zone, updated_at timestamp with time zone, code text, blocked_by_pos bigint)
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set enable_hashjoin=off set enable_mergejoin=off set jit=off set max_parallel_workers_per_gather=0 -- 824607ad9dd1e54a167144f1cf1e480b
@@ -1030,7 +1048,7 @@ function outbox.trim_events(of_name text, days numeric, after bigint, rows_max i
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 2c52b2d32aabb8c38d7507d0cad4c916
 
 function outbox.trim_log(of_name text, days numeric, below bigint, rows_max integer) → bigint
-  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off -- e56e0dbc340bb73fe3382f7cda052e5b
+  plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off -- 25daee15bacc7c942f4b4582e477041b
 
 function outbox.trim_slack(days numeric) → numeric
   sql immutable parallel safe -- f86db1786970ae59578fdcae8b8ae909
@@ -1038,11 +1056,14 @@ function outbox.trim_slack(days numeric) → numeric
 function outbox.unkeep(of_id bigint) → void
   sql volatile -- 291207efe2fe5b66ad7bed55c866a0e4
 
+function outbox.unlocked(sub text, lanes smallint[]) → SETOF smallint
+  sql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off -- de5e4c3d824649698c5755e0588c2726
+
 function outbox.unnumbered(rows_max integer) → TABLE(type text, aggregate_type text, count bigint)
   plpgsql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 9c3e718544efc9ac388fbdb4bed14fa4
 
 function outbox.unprobe(sub text, who text) → void
-  sql volatile -- 443788ed42cc5ed707bc8fec0d6f455f
+  sql volatile set lock_timeout=500ms -- 443788ed42cc5ed707bc8fec0d6f455f
 
 function outbox.unwatch(target text) → boolean
   plpgsql volatile set lock_timeout=10s -- 6c5ae8d3052095aaa7ba2bf598c3baa3
@@ -1050,8 +1071,14 @@ function outbox.unwatch(target text) → boolean
 function outbox.upkeep_turn(of_piece text, every_ms integer) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 95cc189b76bdeac49cea8ae8161b2838
 
+function outbox.walk_on(d outbox.delivery, after bigint, up_to bigint, keep_row boolean) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- c7b992fecd5a6b4a1f52d28c575aecee
+
 function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- b3dd9272777d2dc783c47d83cdb55a49
+  sql volatile set search_path=pg_catalog, pg_temp -- 77ce4e94c33664eb5002fc75c4493de0
+
+function outbox.walk_to_newest(d outbox.delivery, after bigint, up_to bigint) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 437d11e8548e72a0aedc345c3e0bb4ad
 
 function outbox.walk_to_newest(d outbox.delivery, up_to bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 71fed5437fe1dfbabe6f1f208824aff9

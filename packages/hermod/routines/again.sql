@@ -17,7 +17,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
    cross join lateral (select min(r.pos) - 1 as since, coalesce(array_agg(r.hash), '{}') as hashes
                          from (select x.pos, x.hash from outbox.delivery x
                                 where x.subscription = sub and x.lane = w.lane and x.next_attempt_at <= outbox.clock()
-                                order by x.next_attempt_at limit 1000) r) d
+                                order by x.next_attempt_at limit 5000) r) d
    where l.subscription = sub and l.lane = w.lane
 $$;
 
@@ -72,7 +72,7 @@ end $$;
 
 -- The newest states were sent: clears the note.
 create or replace function outbox.again_done(sub text, who text, of_lane smallint, of_fence bigint) returns void
-language sql set search_path = pg_catalog, pg_temp as $$
+language sql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
   update outbox.lane l
      set again_at = null, again_from = null, again_since = null, again_hashes = '{}'
    where l.subscription = sub and l.lane = of_lane and l.owner = who and l.fence = of_fence

@@ -6,7 +6,7 @@
 --                     └───────────hold─────────────┘
 create or replace function outbox.hold(sub text, cause text, says text, after_ms integer, cap_ms integer, who text)
 returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 declare
   now timestamptz := outbox.clock();
 begin
@@ -25,25 +25,25 @@ end $$;
 
 -- May this worker probe now? The right to probe expires by itself if its worker vanishes.
 create or replace function outbox.probe(sub text, who text, call_ms integer) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 declare
   now timestamptz := outbox.clock();
 begin
   update outbox.subscription s set probe_owner = who, probe_at = now + call_ms * interval '1 millisecond'
-   where s.name = sub and s.held_cause is not null and s.probe_at <= now;
+   where s.name = sub and s.held_cause is not null and outbox.is_over(s.probe_at, now);
   return found;
 end $$;
 
 -- Gives the right to probe back unused.
 create or replace function outbox.unprobe(sub text, who text) returns void
-language sql
+language sql set lock_timeout = '500ms'
 begin atomic
   update outbox.subscription s set probe_owner = null, probe_at = outbox.clock()
    where s.name = sub and s.probe_owner = who;
 end;
 
 create or replace function outbox.recover(sub text) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 begin
   update outbox.subscription s set held_cause = null, held_since = null, held_says = null, held_count = 0,
          probe_at = null, probe_owner = null

@@ -13,6 +13,7 @@ declare
   s          outbox.subscription;
   now        timestamptz := outbox.clock();
   head       bigint;
+  era        integer;
   replayed   bigint;
   candidates smallint[];
   taken      smallint[];
@@ -27,16 +28,18 @@ begin
   elsif s.mode = 'paused' then
     return;
   end if;
-  select st.pos into head from outbox.step st order by st.id desc limit 1;
+  select st.pos, st.epoch into head, era from outbox.step st order by st.id desc limit 1;
   replayed := case when s.mode = 'live' then outbox.replay_of(sub) end;
   -- All of them: loops that claim at the same moment skip each other's lanes, and must find others.
   candidates := array(
     select l.lane from outbox.lane l
      cross join lateral outbox.stands_at(sub, s.mode, l.lane) c
-     where l.subscription = sub and l.lease_until <= now
+     where l.subscription = sub and outbox.is_over(l.lease_until, now)
        and (c.pos < head and (s.lanes = 1 or exists (select from outbox.log g where g.lane = l.lane and g.pos > c.pos))
             or exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane
                        and d.next_attempt_at <= now)
+            or exists (select from outbox.delivery d where d.subscription = sub and d.lane = l.lane
+                       and d.next_attempt_at > outbox.last_due(now))
             or s.ledger and exists (select from outbox.delivery d
                                     where d.subscription = sub and d.lane = l.lane and d.state = 'sending')
             or l.again_at <= now and s.mode = 'live'
@@ -48,10 +51,12 @@ begin
   end if;
   with free as (
     select l.lane, l.owner is not null as expired from outbox.lane l
-     where l.subscription = sub and l.lane = any (candidates) and l.lease_until <= now
+     where l.subscription = sub and l.lane = any (candidates) and outbox.is_over(l.lease_until, now)
      order by array_position(candidates, l.lane) limit lanes_max for update skip locked
   ), mine as (
-    update outbox.lane l set owner = who, fence = l.fence + 1, lease_until = now + lease_ms * interval '1 millisecond'
+    update outbox.lane l set owner = who, lease_until = now + lease_ms * interval '1 millisecond',
+           -- Above all fences of earlier epochs, which may have been lost.
+           fence = greatest(l.fence, coalesce(era, 0)::bigint << 32) + 1
       from free f where l.subscription = sub and l.lane = f.lane
     returning l.lane, f.expired
   )

@@ -27,3 +27,14 @@ begin
   end if;
   raise exception using errcode = code, message = says, hint = advice;
 end $$;
+
+-- Is it over? So too if it lies further in the future than any lease or pause of a breaker can (an hour): then the
+-- clock was ahead when it was written, and has been put right since.
+create or replace function outbox.is_over(until timestamptz, now timestamptz) returns boolean
+language sql stable parallel safe
+return until <= now or until > now + interval '61 minutes';
+
+-- A retry that is due later than this was written under a clock that was ahead: the longest delay is two days.
+create or replace function outbox.last_due(now timestamptz) returns timestamptz
+language sql stable parallel safe
+return now + interval '49 hours';

@@ -1,11 +1,21 @@
 -- What the owner of lanes does with its leases: renew, release, look. `owner` and `fence` say whose a lane is, here, in
 -- settle, park and sending: an owner whose `lease_until` has passed goes on until somebody else has claimed the lane.
--- Lanes are locked in order of lane, as by settle: two orders could deadlock.
+-- Lanes are locked in order of lane, as by settle: two orders could deadlock. Here and wherever a worker writes to
+-- lanes or their subscription, `lock_timeout` ends the wait for somebody else's lock well before the client gives the
+-- connection up (bounded.ts): a server process that waits for a lock does not notice that its client is gone.
+
+-- Which of these lanes nobody else has locked.
+create or replace function outbox.unlocked(sub text, lanes smallint[]) returns setof smallint
+language sql set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  select l.lane from outbox.lane l where l.subscription = sub and l.lane = any (lanes)
+   order by l.lane for update skip locked
+$$;
 
 -- Still mine? Returns the lanes whose lease was extended; the others are lost.
 create or replace function outbox.renew(sub text, who text, lanes smallint[], fences bigint[], lease_ms integer)
 returns setof smallint
-language sql set search_path = pg_catalog, pg_temp
+language sql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   select from outbox.lane l where l.subscription = sub and l.lane = any (lanes) order by l.lane for update;
   update outbox.lane l set lease_until = outbox.clock() + lease_ms * interval '1 millisecond'
@@ -15,7 +25,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
 $$;
 
 create or replace function outbox.release(sub text, who text, lanes smallint[], fences bigint[]) returns void
-language sql set search_path = pg_catalog, pg_temp
+language sql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   select from outbox.lane l where l.subscription = sub and l.lane = any (lanes) order by l.lane for update;
   update outbox.lane l set owner = null, lease_until = '-infinity'
@@ -30,7 +40,7 @@ return case when starts_with(owner, 'interrupted ') then owner else 'interrupted
 
 -- Gives lanes back although a call of theirs may still be under way: to the next owner it is a take-over (again.sql).
 create or replace function outbox.abandon(sub text, who text, lanes smallint[], fences bigint[]) returns void
-language sql set search_path = pg_catalog, pg_temp
+language sql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   select from outbox.lane l where l.subscription = sub and l.lane = any (lanes) order by l.lane for update;
   update outbox.lane l set owner = outbox.interrupted(l.owner), lease_until = '-infinity'

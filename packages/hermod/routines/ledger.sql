@@ -2,14 +2,15 @@
 
 -- The rows of events that are to be sent. `again`: those that have a row already become pending once more.
 create or replace function outbox.enlist_rows(
-  sub text, of_lane smallint, positions bigint[], ids bigint[], hashes integer[], attempts_max integer, again boolean)
+  sub text, of_lane smallint, positions bigint[], ids bigint[], hashes integer[], types text[], aggregates text[],
+  attempts_max integer, again boolean)
 returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   insert into outbox.delivery as d (subscription, lane, pos, event_id, aggregate_type, aggregate_id, hash, state,
                                     attempts_max, next_attempt_at, updated_at)
-  select sub, of_lane, w.pos, w.id, e.aggregate_type, e.aggregate_id, w.hash, 'pending', enlist_rows.attempts_max,
-         outbox.clock(), outbox.clock()
-    from unnest(positions, ids, hashes) as w(pos, id, hash) join outbox.event e on e.id = w.id
+  select sub, of_lane, w.pos, w.id, w.type, w.aggregate, w.hash, 'pending', enlist_rows.attempts_max, outbox.clock(),
+         outbox.clock()
+    from unnest(positions, ids, hashes, types, aggregates) as w(pos, id, hash, type, aggregate)
   on conflict on constraint delivery_pkey do update set state = 'pending', attempts = 0,
     next_attempt_at = excluded.next_attempt_at, updated_at = excluded.updated_at
    where again and d.state in ('delivered', 'dead', 'unknown');
@@ -20,7 +21,7 @@ end $$;
 create or replace function outbox.enlist(
   sub text, rev integer, who text, lanes smallint[], fences bigint[], count_max integer, scan_max integer,
   attempts_max integer)
-returns void language plpgsql set search_path = pg_catalog, pg_temp
+returns void language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
@@ -29,6 +30,8 @@ declare
   positions bigint[];
   ids       bigint[];
   hashes    integer[];
+  types     text[];
+  names     text[];
   last      bigint;
 begin
   perform from outbox.lane l where l.subscription = sub and l.lane = any (lanes) order by l.lane for update;
@@ -49,15 +52,22 @@ begin
     with scanned as materialized (
       select * from outbox.scan(s.lanes = 1, at.lane, at.pos, coalesce(at.until, 9223372036854775806), scan_max)
     ), hit as materialized (
-      select g.* from scanned g join outbox.event e on e.id = g.event_id
-       where outbox.matches(at.types, e.type) and (at.aggregates is null or e.aggregate_type = any (at.aggregates))
+      -- An event that is gone gets a row too: its kind says what it was, and it becomes a dead letter.
+      select g.pos, g.event_id, g.hash, coalesce(e.aggregate_type, k.aggregate_type) as aggregate_type,
+             coalesce(e.aggregate_id, '') as aggregate_id
+        from scanned g left join outbox.event e on e.id = g.event_id
+        left join lateral (select n.type, n.aggregate_type from outbox.kind n
+                            where e.id is null and n.code = g.kind and n.code > 0) k on true
+       where outbox.matches(at.types, coalesce(e.type, k.type))
+         and (at.aggregates is null or coalesce(e.aggregate_type, k.aggregate_type) = any (at.aggregates))
        order by g.pos limit count_max
     )
-    select array_agg(h.pos), array_agg(h.event_id), array_agg(h.hash),
+    select array_agg(h.pos), array_agg(h.event_id), array_agg(h.hash), array_agg(h.aggregate_type),
+           array_agg(h.aggregate_id),
            case when count(*) = count_max then max(h.pos)
                 else coalesce((select max(g.pos) from scanned g), at.until) end
-      into positions, ids, hashes, last from hit h;
-    perform outbox.enlist_rows(sub, at.lane, positions, ids, hashes, attempts_max, false);
+      into positions, ids, hashes, types, names, last from hit h;
+    perform outbox.enlist_rows(sub, at.lane, positions, ids, hashes, types, names, attempts_max, false);
     if last > at.pos then
       insert into outbox.cursor (subscription, lane, fence, pos, delivered)
         values (sub, at.lane, at.fence, last, at.delivered);
@@ -71,7 +81,7 @@ end $$;
 -- about this message. In both cases nothing may be sent.
 create or replace function outbox.sending(
   sub text, who text, of_lane smallint, of_fence bigint, of_pos bigint, note json) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 begin
   perform from outbox.lane l where l.subscription = sub and l.lane = of_lane and l.owner = who and l.fence = of_fence
     for update;

@@ -85,8 +85,8 @@ begin
 end $$;
 
 -- Given up. What was held behind it goes on. Most rows hold nothing back and are not being sent: these need no look.
-create or replace function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text, now timestamptz)
-returns void
+create or replace function outbox.discard_row(
+  s outbox.subscription, d outbox.delivery, why text, now timestamptz, reach jsonb) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   if d.next_attempt_at <= now then
@@ -97,9 +97,9 @@ begin
   if s.ledger or not (d.state = 'retrying' or (d.state = 'dead' and s.dead_holds)) then
     return;
   elsif s.coalesced then
-    perform outbox.walk_to_newest(d, (select c.pos from outbox.cursor_of(s.name, d.lane) c));
+    perform outbox.walk_to_newest(d, (reach -> d.pos::text ->> 0)::bigint, (reach -> d.pos::text ->> 1)::bigint);
   elsif s.ordered then
-    perform outbox.walk_on(d, (select c.pos from outbox.cursor_of(s.name, d.lane) c), true);
+    perform outbox.walk_on(d, (reach -> d.pos::text ->> 0)::bigint, (reach -> d.pos::text ->> 1)::bigint, true);
   end if;
 end $$;
 
@@ -115,12 +115,15 @@ declare
   d   outbox.delivery;
   t   record;
   now timestamptz := outbox.clock();
+  reach jsonb;
 begin
   done := '{}';
   superseded := '{}';
   select * into s from outbox.subscription x where x.name = sub;
   if verb = 'retry' and not forced then
     superseded := outbox.superseded(s, decide.lanes, decide.positions);
+  elsif verb = 'discard' and not s.ledger then
+    reach := outbox.reach(s, decide.lanes, decide.positions);
   end if;
   for t in select * from unnest(decide.lanes, decide.positions) as u(lane, pos)
             where u.pos <> all (decide.superseded) order by u.pos loop
@@ -132,7 +135,7 @@ begin
     else
       select * into d from outbox.delivery x where x.subscription = sub and x.lane = t.lane and x.pos = t.pos;
       continue when d.pos is null or not d.state = any (decide.states);
-      perform outbox.discard_row(s, d, why, now);
+      perform outbox.discard_row(s, d, why, now, reach);
     end if;
     done := done || t.pos;
   end loop;

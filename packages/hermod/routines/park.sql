@@ -2,7 +2,7 @@
 
 -- Records the handle of a task with the lanes of its call. Returns the lanes it was recorded for.
 create or replace function outbox.park(sub text, who text, handle text, lanes json) returns setof smallint
-language sql set search_path = pg_catalog, pg_temp
+language sql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
   -- In order of lane, as by settle: two orders could deadlock.
   select from outbox.lane l where l.subscription = sub

@@ -53,6 +53,81 @@ begin atomic
   select f.pos, f.event_id from outbox.followers(d, up_to, 1) f;
 end;
 
+-- Events in the log with the hash of an aggregate, in (after, up_to] each, for many aggregates in one pass over the
+-- first `rows_max` rows of each log lane. `lane` is that of the caller.
+create or replace function outbox.later_rows(
+  lanes smallint[], log_lanes smallint[], hashes integer[], after bigint[], up_to bigint[], rows_max integer)
+returns table (lane smallint, head bigint, pos bigint, event_id bigint)
+language plpgsql stable set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = on set enable_nestloop = off
+set enable_mergejoin = off set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+declare
+  x record;
+begin
+  for x in select u.log_lane, min(u.after) as after, max(u.up_to) as up_to
+             from unnest(log_lanes, later_rows.after, later_rows.up_to) u(log_lane, after, up_to)
+            where u.after < u.up_to group by u.log_lane loop
+    return query
+      select t.lane, t.after, g.pos, g.event_id
+        from (select l.pos, l.event_id, l.hash from outbox.log l
+               where l.lane = x.log_lane and l.pos > x.after and l.pos <= x.up_to order by l.pos limit rows_max) g
+        join unnest(lanes, log_lanes, hashes, later_rows.after, later_rows.up_to) t(lane, log_lane, hash, after, up_to)
+          on t.hash = g.hash
+       where t.log_lane = x.log_lane and g.pos > t.after and g.pos <= t.up_to;
+  end loop;
+end $$;
+
+-- The first and the last of them for each that the subscription listens to, without a limit: one pass, whatever the
+-- number of aggregates.
+create or replace function outbox.later_span(
+  sub text, log_lanes smallint[], hashes integer[], after bigint[], up_to bigint[])
+returns table (head bigint, first bigint, last bigint)
+language plpgsql stable set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = on set enable_nestloop = off
+set enable_mergejoin = off set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
+declare
+  x record;
+begin
+  for x in select r.log_lane, greatest(r.after, f.from_pos) as after, least(r.up_to, f.until) as up_to, f.kinds
+             from (select u.log_lane, min(u.after) as after, max(u.up_to) as up_to
+                     from unnest(log_lanes, later_span.after, later_span.up_to) u(log_lane, after, up_to)
+                    where u.after < u.up_to group by u.log_lane) r
+            cross join lateral outbox.listened(sub, r.after, r.up_to) f loop
+    return query
+      select t.after, min(g.pos), max(g.pos)
+        from outbox.log g
+        join unnest(log_lanes, hashes, later_span.after, later_span.up_to) t(log_lane, hash, after, up_to)
+          on t.hash = g.hash
+       where g.lane = x.log_lane and g.pos > x.after and g.pos <= x.up_to
+         and (x.kinds is null or g.kind = any (x.kinds))
+         and t.log_lane = x.log_lane and g.pos > t.after and g.pos <= t.up_to
+       group by t.after;
+  end loop;
+end $$;
+
+-- Where to look for the followers of these rows: `{"<pos>": [after, last]}`. There are none outside of that.
+create or replace function outbox.reach(s outbox.subscription, lanes smallint[], positions bigint[]) returns jsonb
+language sql stable set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = on set enable_bitmapscan = off
+set jit = off as $$
+  with head as materialized (
+    select d.pos, d.hash, outbox.lane_of(d.hash, t.lanes) as log_lane, c.pos as up_to
+      from outbox.setting t
+     cross join unnest(reach.lanes, reach.positions) u(lane, pos)
+     cross join lateral (select x.pos, x.hash from outbox.delivery x
+                          where x.subscription = (s).name and x.lane = u.lane and x.pos = u.pos limit 1) d
+     cross join lateral outbox.cursor_of((s).name, u.lane) c
+     where (s).ordered or (s).coalesced
+  )
+  select jsonb_object_agg(h.pos, jsonb_build_array(coalesce(p.first - 1, h.up_to), coalesce(p.last, h.up_to)))
+    from head h
+    left join (select v.head, min(v.first) as first, max(v.last) as last
+                 from (select array_agg(a.log_lane) as lanes, array_agg(a.hash) as hashes, array_agg(a.pos) as after,
+                              array_agg(a.up_to) as up_to from head a) w
+                cross join lateral outbox.later_span((s).name, w.lanes, w.hashes, w.after, w.up_to) v
+                group by v.head) p on p.head = h.pos
+$$;
+
 -- What the open rows of an aggregate mean for its next event. COST 1: else the planner would not write `fields`, which
 -- names it more than once, into a read; usually no lane has such rows, and it is not called.
 create or replace function outbox.mark(s outbox.subscription, at_lane smallint, of_type text, of_id text) returns text
@@ -190,21 +265,35 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
             and (o.state in ('pending', 'retrying', 'sending')
                  or (o.state = 'dead' and (s).dead_holds and not (s).ledger))))
      order by d.next_attempt_at, d.pos limit count_max
+  ), ending as materialized (
+    -- How far each of them blocks: up to the cursor, or to the aggregate's next row.
+    select h.lane, h.pos, h.hash, outbox.lane_of(h.hash, t.lanes) as log_lane, least(c.pos, (
+             select min(o.pos) - 1 from outbox.delivery o
+              where o.subscription = h.subscription and o.lane = h.lane and o.hash = h.hash and o.state <> 'delivered'
+                and o.aggregate_type = h.aggregate_type and o.aggregate_id = h.aggregate_id and o.pos > h.pos)) as up_to
+      from outbox.setting t cross join first h cross join lateral outbox.cursor_of((s).name, h.lane) c
+     where (s).ordered and not (s).coalesced and not (s).ledger and count_max > 1
   ), due as materialized (
     -- Events blocked by a row are sent with it, in order: else an aggregate that failed once could catch up only event
     -- by event.
     select * from (
       select h.lane, h.pos, h.event_id, h.attempts, h.aggregate_type, h.aggregate_id, h.correction, h.event from first h
       union all
-      select h.lane, f.pos, f.event_id, 0, h.aggregate_type, h.aggregate_id, null, null
-        from first h
-       cross join lateral outbox.cursor_of((s).name, h.lane) c
-       cross join lateral outbox.followers(h, least(c.pos, (
-         select min(o.pos) - 1 from outbox.delivery o
-          where o.subscription = h.subscription and o.lane = h.lane and o.hash = h.hash and o.state <> 'delivered'
-            and o.aggregate_type = h.aggregate_type and o.aggregate_id = h.aggregate_id
-              and o.pos > h.pos)), least(count_max, 500) - 1) f
-       where (s).ordered and not (s).coalesced and not (s).ledger and count_max > 1) u
+      select * from (
+        select g.lane, g.pos, g.event_id, 0, h.aggregate_type, h.aggregate_id, null::json, null::json
+          from (select array_agg(e.lane) as lanes, array_agg(e.log_lane) as log_lanes, array_agg(e.hash) as hashes,
+                       array_agg(e.pos) as after, array_agg(e.up_to) as up_to from ending e) w
+         -- The rest of a long log is looked through when the row is settled.
+         cross join lateral (
+           select r.* from outbox.later_rows(w.lanes, w.log_lanes, w.hashes, w.after, w.up_to, 100000) r
+            order by r.pos) g
+          join outbox.delivery h on h.subscription = (s).name and h.lane = g.lane and h.pos = g.head
+          join outbox.event e on e.id = g.event_id
+         where e.aggregate_type = h.aggregate_type and e.aggregate_id = h.aggregate_id
+           and not exists (select from outbox.delivery x where x.subscription = (s).name and x.lane = g.lane
+                              and x.pos = g.pos and x.state in ('discarded', 'delivered', 'unknown'))
+           and outbox.heard((s).name, g.pos, e.type, e.aggregate_type)
+         order by g.pos limit count_max) b) u
      order by u.pos limit count_max
   ), sized as (
     select d.*, e.version as e_version, e.created_at as e_created_at, e.type as e_type, e.key as e_key,
@@ -225,11 +314,12 @@ $$;
 -- The next events of the lanes: one row per lane that has some, and one more for its retries that are due. Fields and
 -- payloads are lists separated by U+001E: thousands of rows with a dozen columns cost both sides more than the events
 -- themselves. `through` says how far the lane was scanned (null: only as far as its last event). The first row has no
--- lane; it says that the subscription may be read, and up to which head. No row at all: it is paused, held or
--- outdated.
+-- lane; it says that the subscription may be read, and up to which head. No row at all: it is paused, held, outdated
+-- or in another mode.
 create or replace function outbox.read(
   sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer,
-  probing boolean, filled boolean[] default null)   -- lanes whose last read hit a limit
+  probing boolean, filled boolean[] default null,   -- lanes whose last read hit a limit
+  rehearsed boolean default null)   -- for a dry run; null: in any mode
 returns table (lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
 language plpgsql set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -245,7 +335,9 @@ declare
   kinds  smallint[];
 begin
   select * into s from outbox.subscription where name = sub;
-  if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing) then
+  if s.name is null or s.revision > rev or s.mode = 'paused' or (s.held_cause is not null and not probing)
+     -- The caller has not heard yet that a dry run began or ended.
+     or (s.mode = 'dry-run') <> rehearsed then
     return;
   end if;
   -- Nothing beyond this head is read. Kinds are looked up after it, so they include every kind up to it.
@@ -253,6 +345,11 @@ begin
   through := head;
   return next;
   through := null;
+  if exists (select from outbox.delivery d where d.subscription = sub and d.lane = any (lanes)
+               and d.next_attempt_at > outbox.last_due(now)) then
+    update outbox.delivery d set next_attempt_at = now
+     where d.subscription = sub and d.lane = any (lanes) and d.next_attempt_at > outbox.last_due(now);
+  end if;
   if s.mode <> 'dry-run' and exists (select from outbox.delivery d
                                      where d.subscription = sub and d.lane = any (lanes)
                                        and d.next_attempt_at <= now) then

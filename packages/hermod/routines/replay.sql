@@ -254,7 +254,7 @@ end $$;
 -- the live cursor was reached.
 create or replace function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint, batch json)
 returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
@@ -281,7 +281,7 @@ begin
   if not found then
     return null;
   end if;
-  perform outbox.settle_rows(s, x.lane, live, outbox.clock(), x.done, x.rows, x.blocked);
+  perform outbox.settle_rows(s, x.lane, outbox.clock(), x.done, x.rows, x.blocked);
   if s.coalesced then
     -- The newest row stands for its aggregate from now on.
     delete from outbox.delivery d
@@ -301,7 +301,7 @@ end $$;
 create or replace function outbox.enlist_again(
   sub text, rev integer, who text, of_journey bigint, of_lane smallint, of_fence bigint, from_pos bigint, to_pos bigint,
   positions bigint[], ids bigint[], hashes integer[], attempts_max integer) returns boolean
-language plpgsql set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms' as $$
 declare
   result boolean;
 begin
@@ -311,7 +311,9 @@ begin
   if result is null then
     return null;
   end if;
-  perform outbox.enlist_rows(sub, of_lane, positions, ids, hashes, attempts_max, true);
+  perform outbox.enlist_rows(sub, of_lane, array_agg(w.pos), array_agg(w.id), array_agg(w.hash),
+                             array_agg(e.aggregate_type), array_agg(e.aggregate_id), attempts_max, true)
+    from unnest(positions, ids, hashes) as w(pos, id, hash) join outbox.event e on e.id = w.id;
   return result;
 end $$;
 

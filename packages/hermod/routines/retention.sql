@@ -159,6 +159,10 @@ begin
   if outbox.long_held(array[leaf]) then
     return 'busy';
   end if;
+  -- A replay that is being created notes what it needs in a transaction that may not have committed yet.
+  if of_parent = 'log' then
+    lock table outbox.keep in share mode;
+  end if;
   execute format('lock table only %s in access exclusive mode', leaf);
   holder := case of_parent
     when 'log' then outbox.log_reader(of_name, bounds.to_value)

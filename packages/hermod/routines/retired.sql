@@ -14,7 +14,9 @@ begin
        'number\_due(%now timestamp%', 'file\_scheduled(%due timestamp%', 'claim(%expired boolean%',
        'read(%heads text%', 'read\_lanes(%heads text%', 'read\_single(%heads text%', 'read\_due(%head text%',
        'replay\_read(%heads text%', 'hold(%timestamp with time zone', 'unprobe(%boolean', 'enlist(%) integer',
-       'pass\_idle(%) integer', 'release(%) SETOF smallint']);
+       'pass\_idle(%) integer', 'release(%) SETOF smallint', 'read(%filled boolean[] DEFAULT NULL::boolean[]) %',
+       'settle\_done(%up_to bigint%', 'settle\_row(%up_to bigint%', 'settle\_rows(%up_to bigint%', 'again\_events(%',
+       'enlist\_rows(%hashes integer[], attempts_max%']);
   if old is not null then
     execute 'drop function ' || old;
   end if;

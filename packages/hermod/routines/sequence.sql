@@ -219,12 +219,19 @@ declare
   base bigint := epoch::bigint << 32;
 begin
   -- One by one in the order of settle, which may run now: two orders would deadlock. Not for long, because all
-  -- numbering waits meanwhile; the next step tries again.
+  -- numbering waits meanwhile. A lane whose row somebody keeps locked stays as it is: its owner goes on, or its lease
+  -- runs out, and whoever claims it then moves its fence.
   perform set_config('lock_timeout', '100ms', true);
-  perform from outbox.lane l order by l.subscription, l.lane for update;
+  begin
+    perform from outbox.lane l order by l.subscription, l.lane for update;
+  exception when lock_not_available then
+    null;
+  end;
   -- Calls of the owners may be under way: for the next owners it is a take-over.
   update outbox.lane l set owner = outbox.interrupted(l.owner), lease_until = '-infinity', parked = null,
-    fence = greatest(((l.fence >> 32) + 1) << 32, base);
+    fence = greatest(((l.fence >> 32) + 1) << 32, base)
+    from (select f.subscription, f.lane from outbox.lane f order by f.subscription, f.lane for update skip locked) f
+   where l.subscription = f.subscription and l.lane = f.lane;
   return base;
 end $$;
 
@@ -315,6 +322,11 @@ begin
   continued := last.previous is not null;
   lower := case when continued then last.previous else coalesce(last.snapshot, '3:3:') end;
   upper := case when continued then last.snapshot else upper end;
+  -- The clock was ahead when that step was made: what is scheduled is looked through again from its beginning.
+  if last.due_at > now + interval '1 minute' and not continued then
+    last.due_at := '-infinity';
+    last.due_id := 0;
+  end if;
   limit_at := case when continued then last.filed_after else greatest(now, last.due_at) end;
   if continued or upper::text <> lower::text then
     part := outbox.number_window(last, setting, lower, upper, seen.given_out, piece, limit_at, head);

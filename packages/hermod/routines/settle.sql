@@ -13,13 +13,14 @@ $$;
 -- The event of a row is done: the row moves on to the next event that it blocked, or is deleted. A later event may have
 -- a row of its own (a dead letter, or a retry from before the subscription was ordered): a dead one that blocks nothing
 -- is skipped; for any other, the events after it wait for that row.
-create or replace function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) returns void
+create or replace function outbox.walk_on(d outbox.delivery, after bigint, up_to bigint, keep_row boolean) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   at   outbox.delivery := d;
   met  text;
   next record;
 begin
+  at.pos := after;
   loop
     select * into next from outbox.follower(at, up_to);
     select x.state into met from outbox.delivery x where x.subscription = d.subscription and x.lane = d.lane
@@ -36,7 +37,28 @@ begin
   end if;
 end $$;
 
--- The same if only the newest state counts.
+-- The same for one row alone: whoever has many asks for their `reach` first.
+create or replace function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) returns void
+language sql set search_path = pg_catalog, pg_temp as $$
+  select outbox.walk_on(d, (d).pos, up_to, keep_row)
+$$;
+
+-- The same if only the newest state counts. `after` and `up_to`: the first and the last that it may be.
+create or replace function outbox.walk_to_newest(d outbox.delivery, after bigint, up_to bigint) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  at   outbox.delivery := d;
+  last record;
+begin
+  at.pos := up_to - 1;
+  select * into last from outbox.follower(at, up_to);
+  if after < up_to and last.pos > d.pos then
+    perform outbox.send_next(d, last.pos, last.event_id);
+  elsif after < up_to then
+    perform outbox.walk_to_newest(d, up_to);
+  end if;
+end $$;
+
 create or replace function outbox.walk_to_newest(d outbox.delivery, up_to bigint) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -56,7 +78,7 @@ end $$;
 
 -- An event was delivered that had a row, or whose aggregate has one.
 create or replace function outbox.settle_done(
-  s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, up_to bigint)
+  s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, reach jsonb)
 returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   d outbox.delivery;
@@ -69,10 +91,10 @@ begin
        and x.aggregate_type = of_type and x.aggregate_id = of_id and x.state in ('retrying', 'dead');
     -- A newer one is below the cursor only if a dead letter blocked it, or if the subscription did not coalesce then.
     if d.pos is not null then
-      perform outbox.walk_to_newest(d, up_to);
+      perform outbox.walk_to_newest(d, (reach -> d.pos::text ->> 0)::bigint, (reach -> d.pos::text ->> 1)::bigint);
     end if;
   elsif d.pos is not null and s.ordered then
-    perform outbox.walk_on(d, up_to, false);
+    perform outbox.walk_on(d, (reach -> d.pos::text ->> 0)::bigint, (reach -> d.pos::text ->> 1)::bigint, false);
   elsif d.pos is not null then
     delete from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.pos = of_pos;
   end if;
@@ -106,7 +128,7 @@ end $$;
 
 -- A delivery that needs attention, or one of a ledger.
 create or replace function outbox.settle_row(
-  s outbox.subscription, of_lane smallint, r record, up_to bigint, now timestamptz) returns void
+  s outbox.subscription, of_lane smallint, r record, reach jsonb, now timestamptz) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   old   outbox.delivery;
@@ -153,25 +175,40 @@ begin
       receipt = coalesce(excluded.receipt, d.receipt);
   if r.state = 'dead' and old.state = 'retrying' and s.ordered and not s.coalesced and not s.dead_holds
      and not s.ledger then
-    perform outbox.walk_on(old, up_to, true);
+    perform outbox.walk_on(old, (reach -> old.pos::text ->> 0)::bigint, (reach -> old.pos::text ->> 1)::bigint, true);
   end if;
 end $$;
 
--- What a batch means for the rows of a lane. `up_to`: the lane's cursor.
+-- Where the rows that this settles may walk on to: those that are done, and those that become dead.
+create or replace function outbox.settle_reach(s outbox.subscription, of_lane smallint, done json, rows json)
+returns jsonb
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  positions bigint[] := array(
+    select d.pos from json_to_recordset(done) as d(pos bigint)
+    union all
+    select r.pos from json_to_recordset(rows) as r(pos bigint, state text) where r.state = 'dead' and not s.ledger);
+begin
+  return case when cardinality(positions) > 0
+    then outbox.reach(s, array_fill(of_lane, array[cardinality(positions)]), positions) end;
+end $$;
+
+-- What a batch means for the rows of a lane.
 create or replace function outbox.settle_rows(
-  s outbox.subscription, of_lane smallint, up_to bigint, now timestamptz, done json, rows json, blocked json)
+  s outbox.subscription, of_lane smallint, now timestamptz, done json, rows json, blocked json)
 returns void language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-  r record;
+  r     record;
+  reach jsonb := outbox.settle_reach(s, of_lane, done, rows);
 begin
   -- In order: settling one event makes the row of the next one, which may be in the list too.
   for r in select * from json_to_recordset(done) as d(pos bigint, aggregate_type text, aggregate_id text) loop
-    perform outbox.settle_done(s, of_lane, r.pos, r.aggregate_type, r.aggregate_id, up_to);
+    perform outbox.settle_done(s, of_lane, r.pos, r.aggregate_type, r.aggregate_id, reach);
   end loop;
   for r in select * from json_to_recordset(rows) as d(
              pos bigint, event_id bigint, aggregate_type text, aggregate_id text, state text, attempts integer,
              attempts_max integer, after_ms integer, code text, error text, fingerprint text, receipt json) loop
-    perform outbox.settle_row(s, of_lane, r, up_to, now);
+    perform outbox.settle_row(s, of_lane, r, reach, now);
   end loop;
   for r in select * from json_to_recordset(blocked) as d(
              pos bigint, event_id bigint, aggregate_type text, aggregate_id text, attempts_max integer) loop
@@ -245,7 +282,7 @@ $$;
 -- is not where the batch began: its result is dropped and its owner delivers again. To be called as a statement of its
 -- own: between BEGIN and COMMIT a client that stands still would keep the locks of its lanes.
 create or replace function outbox.settle(sub text, rev integer, who text, batch json) returns setof smallint
-language plpgsql set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp set lock_timeout = '500ms'
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
 declare
@@ -308,7 +345,7 @@ begin
       update outbox.cursor c set delivered = c.delivered + x.delivered
        where c.subscription = sub and c.lane = x.lane and c.fence = x.cursor_fence and c.pos = x.cursor_pos;
     end if;
-    perform outbox.settle_rows(s, x.lane, x."to", now, x.done, x.rows, x.blocked);
+    perform outbox.settle_rows(s, x.lane, now, x.done, x.rows, x.blocked);
     if x.sent > 0 and x.failed > 0 then
       perform outbox.record_attempt(sub, x.lane, x."from", x."to", number, call, x.delivered, x.superseded, x.failed,
                                     x.rows, false);

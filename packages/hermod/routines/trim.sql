@@ -78,6 +78,8 @@ begin
   if first is null or not outbox.lock_leaf(of_name) then
     return 0;
   end if;
+  -- A replay that is being created notes what it needs in a transaction that may not have committed yet.
+  lock table outbox.keep in share mode;
   cut := least(outbox.log_cut(of_name, days), below, first + rows_max);
   execute format($q$
     delete from outbox.%I g using outbox.setting t, generate_series(0, 255) i

@@ -19,6 +19,8 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
     select o.subscription, o.lane from open o
      where exists (select from outbox.delivery d where d.subscription = o.subscription and d.lane = o.lane
                      and d.next_attempt_at <= now)
+        or exists (select from outbox.delivery d where d.subscription = o.subscription and d.lane = o.lane
+                     and d.next_attempt_at > outbox.last_due(now))
     union all
     select d.subscription, d.lane from outbox.subscription s
       join outbox.delivery d on d.subscription = s.name and d.state = 'sending' where s.ledger
@@ -31,13 +33,14 @@ set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 
     union all
     select l.subscription, l.lane from outbox.subscription s join outbox.lane l on l.subscription = s.name
      cross join lateral outbox.cursor_of(s.name, l.lane) c
-     where s.held_cause is not null and s.probe_at <= now and c.pos < head
+     where s.held_cause is not null and outbox.is_over(s.probe_at, now) and c.pos < head
        and (s.lanes = 1 or exists (select from outbox.log g where g.lane = l.lane and g.pos > c.pos))
   )
   select distinct s.name from found f
     join outbox.subscription s on s.name = f.subscription
     join outbox.lane l on l.subscription = f.subscription and l.lane = f.lane
-   where s.mode = 'live' and l.lease_until <= now and (s.held_cause is null or s.probe_at <= now)
+   where s.mode = 'live' and outbox.is_over(l.lease_until, now)
+     and (s.held_cause is null or outbox.is_over(s.probe_at, now))
 $$;
 
 -- Where these subscriptions stand, of which something was numbered up to `heard` (null: up to `head`). `behind`: not
@@ -48,8 +51,8 @@ language sql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 set enable_bitmapscan = off set jit = off set max_parallel_workers_per_gather = 0 as $$
   select u.name, coalesce(bool_or(b.behind), false),
-         coalesce(bool_or(b.behind and l.lease_until <= now and s.mode <> 'paused'
-                          and (s.held_cause is null or s.probe_at <= now)), false)
+         coalesce(bool_or(b.behind and outbox.is_over(l.lease_until, now) and s.mode <> 'paused'
+                          and (s.held_cause is null or outbox.is_over(s.probe_at, now))), false)
     from (select n.name, coalesce(n.heard, head) as heard from unnest(subs, heard) as n(name, heard)) u
     join outbox.subscription s on s.name = u.name
     join outbox.lane l on l.subscription = s.name
@@ -102,7 +105,7 @@ begin
   select array_agg(f.subscription), array_agg(f.lane) into names, lanes
     from (select l.subscription, l.lane from outbox.lane l
             join outbox.subscription s on s.name = l.subscription
-           where l.owner is null and l.lease_until <= now and l.parked is null and l.again_at is null
+           where l.owner is null and outbox.is_over(l.lease_until, now) and l.parked is null and l.again_at is null
              and s.mode = 'live' and s.held_cause is null
            order by l.subscription, l.lane for update of l skip locked) f;
   select min(c.pos) into floor from unnest(names, lanes) as u(name, lane)

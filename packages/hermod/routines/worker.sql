@@ -35,7 +35,8 @@ begin
              where w.id <> of_id and w.heartbeat_at > now - alive_ms * interval '1 millisecond'),
            (select jsonb_agg(jsonb_build_object('name', s.name, 'revision', s.revision, 'mode', s.mode,
                      'held', s.held_cause is not null, 'lanes', s.lanes, 'kind', s.kind,
-                     'probe_ms', greatest(0, extract(epoch from s.probe_at - now) * 1000)::bigint,
+                     'probe_ms', case when not outbox.is_over(s.probe_at, now)
+                       then extract(epoch from s.probe_at - now) * 1000 else 0 end::bigint,
                      'replay', (select jsonb_build_object('journey', j.id::text, 'plan', j.plan)
                                   from outbox.journey j where j.id = outbox.replay_of(s.name))))
               from (select a.name from outbox.subscription a where since is null
@@ -59,8 +60,12 @@ end $$;
 create or replace function outbox.served(of_id text) returns void
 language sql set search_path = pg_catalog, pg_temp as $$
   update outbox.subscription s set served_at = outbox.clock()
-    from outbox.worker w cross join lateral unnest(w.subscriptions) n(name)
-   where w.id = of_id and s.name = n.name and s.served_at < outbox.clock() - interval '30 seconds'
+    -- One that somebody changes at the moment is noted next time.
+    from (select x.name from outbox.worker w cross join lateral unnest(w.subscriptions) n(name)
+            join outbox.subscription x on x.name = n.name
+           where w.id = of_id and x.served_at < outbox.clock() - interval '30 seconds'
+             for update of x skip locked) f
+   where s.name = f.name
 $$;
 
 create or replace function outbox.leave(of_id text) returns void

@@ -2,6 +2,7 @@
  * A database whose every statement has a time limit on the client's side. A connection may go mute: packets vanish without a
  * reset. After the limit it is thrown away, and so are connections that answered last before it; the next statement takes a new one.
  */
+import { connect } from 'node:net'
 import { type Database, derived, isConnectionError, type PoolClient } from './database.ts'
 
 /** Counts as a lost connection: nobody knows what the statement did. */
@@ -121,6 +122,7 @@ class Bounded implements PoolClient {
     // Without a connection it waited for a free one: the pool is too small, or others keep them.
     if (client === undefined) return error
     muteSinceMs.set(this.#db, startedMs)
+    cancel(client)
     client.connection?.stream?.destroy?.()
     this.release(error)
     return error
@@ -149,7 +151,46 @@ class Bounded implements PoolClient {
 }
 
 interface Socketed {
-  readonly connection?: { readonly stream?: { destroy?(): void; setKeepAlive?(on: boolean, afterMs: number): void } }
+  readonly connection?: {
+    readonly stream?: {
+      readonly remoteAddress?: string
+      readonly remotePort?: number
+      destroy?(): void
+      setKeepAlive?(on: boolean, afterMs: number): void
+    }
+  }
+  readonly host?: string
+  readonly port?: number
+  readonly processID?: unknown
+  readonly secretKey?: unknown
+}
+
+/** The code of a CancelRequest in PostgreSQL's protocol. */
+const cancelRequest = 80_877_102
+/** If the network is silent, nobody waits for the request. */
+const cancelMs = 2_000
+
+/**
+ * Ends the statement on the server, which does not notice that its client is gone while it computes or waits. The request goes the way
+ * of the connection itself, so that it is right behind a pooler too.
+ */
+function cancel(client: Socketed): void {
+  const { host = '', port, processID, secretKey } = client
+  const { remoteAddress, remotePort } = client.connection?.stream ?? {}
+  const to = host.startsWith('/')
+    ? { path: `${host}/.s.PGSQL.${port}` }
+    : { host: remoteAddress, port: remotePort ?? 0 }
+  if (typeof processID !== 'number' || typeof secretKey !== 'number' || !(to.path || to.host)) return
+  const message = Buffer.alloc(16)
+  message.writeInt32BE(16, 0)
+  message.writeInt32BE(cancelRequest, 4)
+  message.writeInt32BE(processID, 8)
+  message.writeInt32BE(secretKey, 12)
+  const socket = connect(to as { host: string; port: number })
+  socket.on('error', () => {})
+  socket.setTimeout(cancelMs, () => socket.destroy())
+  socket.unref()
+  socket.end(message)
 }
 
 /** Prepares a connection that is new to us: an error outside a statement must not end the process. */

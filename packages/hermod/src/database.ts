@@ -144,6 +144,11 @@ export function literal(text: string | null): string {
   return quoted.includes('\\') ? ` E'${quoted.replaceAll('\\', '\\\\')}'` : `'${quoted}'`
 }
 
+/** Somebody else holds a lock, for longer than the statement waits. Nothing of it happened. */
+export function isLockTimeout(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === '55P03'
+}
+
 /** SQLSTATE class 08 and 57P0x, and the driver's words for a connection that is gone. */
 export function isConnectionError(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }

@@ -118,8 +118,8 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'routines/operator.sql',
-        find: "set owner = 'interrupted ' || l.owner",
-        replace: "set owner = 'interrupted ' || l.owner, lease_until = '-infinity'",
+        find: 'set owner = outbox.interrupted(l.owner)',
+        replace: "set owner = outbox.interrupted(l.owner), lease_until = '-infinity'",
       },
     ],
     caughtBy: discardInFlight,
@@ -202,7 +202,7 @@ function addDue(`,
     patches: [
       {
         file: 'routines/breaker.sql',
-        find: `   where s.name = sub and s.held_cause is not null and s.probe_at <= now;
+        find: `   where s.name = sub and s.held_cause is not null and outbox.is_over(s.probe_at, now);
   return found;`,
         replace: `   where s.name = sub and s.held_cause is not null;
   return found;`,

@@ -24,7 +24,7 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'routines/waiting.sql',
-        find: 'where l.owner is null and l.lease_until <= now and l.parked is null',
+        find: 'where l.owner is null and outbox.is_over(l.lease_until, now) and l.parked is null',
         replace: 'where l.parked is null',
       },
     ],
@@ -37,8 +37,8 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'routines/waiting.sql',
-        find: "b.behind and l.lease_until <= now and s.mode <> 'paused'",
-        replace: "false and l.lease_until <= now and s.mode <> 'paused'",
+        find: "b.behind and outbox.is_over(l.lease_until, now) and s.mode <> 'paused'",
+        replace: "false and outbox.is_over(l.lease_until, now) and s.mode <> 'paused'",
       },
     ],
     caughtBy: leftBehind,

@@ -2,7 +2,7 @@
  * define: stores a subscription made at run time, kind of sink and settings included, and reads stored ones. Every
  * parameter is text, so that it can run in a transaction of any client library.
  */
-import { type Database, type Row, select } from '../database.ts'
+import { type Database, isoTime, type Row, select } from '../database.ts'
 import type { ResolvedDefinition } from '../options.ts'
 import type { StoredDefinition } from '../sink-kinds.ts'
 import { arrayLiteral } from './emit.ts'
@@ -13,7 +13,7 @@ const DEFINE = `select outbox.define($1::text, $2::text::int, $3::text, $4::text
   case when $8::text = 'all' then (select lanes from outbox.setting) else 1::smallint end, $9::text::boolean,
   $10::text::boolean, $11::text::boolean, $12::text::boolean, $13::text, $14::text::bigint)::text as revision`
 
-const STORED = `select s.name, s.revision::text, s.kind, s.mode, s.ledger::text, s.definition::text, s.created_at::text as created
+const STORED = `select s.name, s.revision::text, s.kind, s.mode, s.ledger::text, s.definition::text, ${isoTime('s.created_at', 'created')}
     from outbox.subscription s where s.kind is not null`
 const ONE = `select s.*, x.settings::text from (${STORED} and s.name = any ($1::text[])) s
   join outbox.sink_settings x on x.subscription = s.name`

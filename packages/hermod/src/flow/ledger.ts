@@ -6,6 +6,7 @@
 import { type Database, select } from '../database.ts'
 import { HermodError } from '../errors.ts'
 import { clip, storableJson } from '../foreign-text.ts'
+import { besideLocks } from './lease.ts'
 import { scanRows } from './read.ts'
 
 const ENLIST = `select outbox.enlist($1, $2, $3, $4::smallint[], $5::bigint[], $6, $7, $8)`
@@ -28,16 +29,11 @@ export async function enlist(
   lanes: readonly LedgerLane[],
   count: number,
 ): Promise<void> {
-  await select(db, ENLIST, [
-    subscription.name,
-    subscription.revision,
-    owner,
-    lanes.map(({ lane }) => lane),
-    lanes.map(({ fence }) => String(fence)),
-    count,
-    scanRows,
-    subscription.retry.attemptsMax,
-  ])
+  const { name, revision, retry } = subscription
+  await besideLocks(db, name, lanes, (some) => {
+    const [numbers, fences] = [some.map(({ lane }) => lane), some.map(({ fence }) => String(fence))]
+    return select(db, ENLIST, [name, revision, owner, numbers, fences, count, scanRows, retry.attemptsMax])
+  })
 }
 
 /** Throws if the lane is no longer leased by this owner, or if an operator has decided: then nothing may be sent. */

@@ -5,7 +5,7 @@ import { type Naming, type Packed, type Unpacked, unpack } from './packed.ts'
 import type { Entry } from './result.ts'
 
 const READ = `select lane, due, through, fields, payloads, kind_max
-  from outbox.read($1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8, $9::boolean[])`
+  from outbox.read($1, $2, $3::smallint[], $4::bigint[], $5, $6, $7, $8, $9::boolean[], $10)`
 
 /** Rows of the log that one read looks at per lane when the filter matches few of them. */
 export const scanRows = 10_000
@@ -25,6 +25,8 @@ export interface ReadLimits {
   readonly bytes: number
   /** One worker may look although the destination is held. */
   readonly probing: boolean
+  /** Read for a dry run, or not for one; undefined: in any mode. */
+  readonly rehearsed?: boolean
 }
 
 /** What is read, and how its rows become events. */
@@ -55,6 +57,7 @@ function readValues({ subscription, lanes, limits }: Reader): Param[] {
     scanRows,
     limits.probing,
     lanes.map(({ full }) => full),
+    limits.rehearsed ?? null,
   ]
 }
 

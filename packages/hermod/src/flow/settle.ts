@@ -74,6 +74,11 @@ export interface Settlement {
   readonly beyond: bigint[]
 }
 
+/** As the columns hold it: a task may have been parked for longer than 24 days. */
+function wholeMs(ms: number): number {
+  return Math.min(2_147_483_647, Math.round(ms))
+}
+
 export type DelayOf = (attempt: number, afterMs: number | undefined) => number
 
 /** The cursor moves up to just before the first event that has to wait. */
@@ -266,8 +271,8 @@ function batchText({ lanes, call }: SettledBatch, fit?: (text: string) => string
 /** A call, as `outbox.record_attempt` reads it. */
 export function callRow(call: Call, failed: number): object {
   return {
-    ago_ms: Math.round(call.startedAgoMs),
-    duration_ms: Math.round(call.durationMs),
+    ago_ms: wholeMs(call.startedAgoMs),
+    duration_ms: wholeMs(call.durationMs),
     worker: call.worker,
     outcome: failed > 0 ? 'failed' : 'delivered',
   }

@@ -162,9 +162,12 @@ export class Leases {
     if (this.leftMs > Math.max(neededMs, (leaseMs * 2) / 3)) return
     const sentAtMs = performance.now()
     const { lanes } = this
-    const kept = await renew(db, subscription.name, owner, lanes, leaseMs)
+    const { kept, locked } = await renew(db, subscription.name, owner, lanes, leaseMs)
     for (const lane of lanes) if (kept.has(lane.lane)) lane.untilMs = sentAtMs + leaseMs
-    this.#dropOthers(lanes, kept)
+    // A lane whose row somebody holds stays until the calls of the others would have to be cut short because of it.
+    const shortMs = performance.now() + Math.max(neededMs, leaseMs / 3)
+    const waits = lanes.filter((lane) => locked.has(lane.lane) && lane.untilMs > shortMs)
+    this.#dropOthers(lanes, new Set([...kept, ...waits.map(({ lane }) => lane)]))
   }
 
   /** After a lost answer: the database says which lanes are still leased and where they stand. */

@@ -221,7 +221,7 @@ export class Loop {
   async #ask(): Promise<boolean> {
     await this.#rounds.forget()
     // A ledger needs a new fence: rows that were `sending` when the answer was lost become `unknown`.
-    if (this.#station.subscription.ledger) await this.#leases.giveBack()
+    if (this.#station.subscription.ledger) await this.#leases.giveBack(this.#leases.free)
     else await this.#leases.ask()
     await this.#leases.releaseForgotten()
     // The refusal may come from a changed mode or revision.

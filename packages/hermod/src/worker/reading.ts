@@ -60,7 +60,13 @@ export class Reading {
     if (subscription.ledger && !probing) await enlist(db, subscription, owner, lanes, count)
     const reader = this.#reader(lanes, count, probing)
     for (const lane of lanes) lane.news = false
-    return batchesOf(lanes, reader, await this.#through(() => read(db, reader)))
+    return batchesOf(lanes, reader, await this.#through(() => read(db, reader)).catch((error) => this.#overlong(error)))
+  }
+
+  /** A read that took too long: the same one would take as long again. */
+  #overlong(error: unknown): never {
+    if ((error as { code?: unknown }).code === 'ETIMEDOUT') this.failed(this.#count)
+    throw error
   }
 
   #through<T>(work: () => Promise<T>): Promise<T> {
@@ -69,14 +75,14 @@ export class Reading {
   }
 
   #reader(lanes: readonly LeasedLane[], count: number, probing: boolean): Reader {
-    const { subscription, kinds, definitions, listens } = this.#station
+    const { subscription, kinds, definitions, listens, state } = this.#station
     return {
       subscription,
       kinds,
       definitions,
       listens,
       lanes: lanes.map(({ lane, ahead, full }) => ({ lane, after: ahead, full })),
-      limits: { count, bytes: subscription.batch.bytes, probing },
+      limits: { count, bytes: subscription.batch.bytes, probing, rehearsed: state().mode === 'dry-run' },
     }
   }
 
@@ -104,7 +110,7 @@ export class Reading {
 
 function batchesOf(
   lanes: readonly LeasedLane[],
-  { lanes: asked }: Reader,
+  { lanes: asked, limits: { rehearsed = false } }: Reader,
   reads: readonly LaneRead[] | undefined,
 ): Batch[] | undefined {
   return reads?.map((found, index) => {
@@ -113,6 +119,6 @@ function batchesOf(
     lane.full = found.more
     lane.news ||= found.more
     lane.ahead = found.through
-    return { lane, from, read: found }
+    return { lane, from, read: found, rehearsed }
   })
 }

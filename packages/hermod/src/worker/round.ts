@@ -15,6 +15,8 @@ export interface Batch {
   readonly lane: LeasedLane
   readonly from: bigint
   readonly read: LaneRead
+  /** Read for a dry run. */
+  readonly rehearsed?: boolean
 }
 
 /** One batch per lane, read together and delivered together. */
@@ -41,11 +43,13 @@ export function partIn(call: ReadonlySet<Entry>, { lane, from, read }: Batch): P
 
 /** The entries of a batch that go to the sink; the others get their outcome here. */
 export function toSend({ lane, read: { fresh, due } }: Batch, known: Result): Entry[] {
-  const going = [...due]
+  const gone = rejected({ code: 'HMD_EVENT_GONE', message: 'the row of the event is gone' })
+  const going = due.filter((entry) => !entry.gone)
+  for (const entry of due) if (entry.gone) known.set(entry, gone)
   for (const entry of fresh) {
     if (entry.mark === 'blocked') known.set(entry, 'blocked')
     else if (lane.beyond.size > 0 && lane.beyond.has(entry.event.position)) known.set(entry, delivered())
-    else if (entry.gone) known.set(entry, rejected({ code: 'HMD_EVENT_GONE', message: 'the row of the event is gone' }))
+    else if (entry.gone) known.set(entry, gone)
     else going.push(entry)
   }
   return going

@@ -126,6 +126,12 @@ export class Rounds {
 
   /** False: there was nothing to send, and nothing moved. */
   async #process(given: readonly Batch[]): Promise<boolean> {
+    const rehearsed = this.#station.state().mode === 'dry-run'
+    // A dry run began or ended since the read: its batch is void.
+    if (given.some((batch) => (batch.rehearsed ?? rehearsed) !== rehearsed)) {
+      this.settler.doubt = true
+      return false
+    }
     const leased = new Set(this.#leases.lanes)
     const batches = given.filter((batch) => leased.has(batch.lane) && hasNews(batch))
     const known = new Result()
@@ -140,7 +146,6 @@ export class Rounds {
     this.#leases.busy()
     // The lanes of a probe were rewound after its read.
     for (const { lane, read } of batches) if (read.through > lane.ahead) lane.ahead = read.through
-    const rehearsed = this.#station.state().mode === 'dry-run'
     await this.settler.room()
     return this.#send({ batches, entries, known, rehearsed, startedMs: performance.now() })
   }
@@ -172,7 +177,8 @@ export class Rounds {
     if (!this.#passing || this.settler.doubt) await this.forget()
     const tried = counts !== undefined || entries.some((entry) => result.has(entry))
     const well = await judge(this.#station, this.#breaker, result, tried)
-    if (!well) this.reading.failed(entries.length)
+    // A batch that could not be settled may have been too large for one statement.
+    if (!well || this.settler.doubt) this.reading.failed(entries.length)
     else if (tried) this.reading.passed(entries.length)
     return well && (!cut || tried)
   }

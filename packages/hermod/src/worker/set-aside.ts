@@ -2,7 +2,7 @@
  * Handles a settle that the database refuses. It is tried again after a pause, then lane by lane. In a lane that is still
  * refused, the rows that cause it lose their texts. So no answer of a destination can stop a loop.
  */
-import { type Database, isConnectionError, transaction } from '../database.ts'
+import { type Database, isConnectionError, isLockTimeout, transaction } from '../database.ts'
 import type { HermodErrorCode } from '../errors.ts'
 import type { Settlement } from '../flow/settle.ts'
 import { clip } from '../foreign-text.ts'
@@ -34,6 +34,8 @@ export async function settleApart(
   const { db, abort } = station
   let error = cause
   for (const ms of pausesMs) {
+    // Other lanes do not wait for one whose row somebody holds.
+    if (isLockTimeout(error)) break
     await pause(ms, abort)
     try {
       return { settled: await write(db, lanes), refused: new Map() }

@@ -5,13 +5,15 @@
  * Before a call begins, at most one batch is unsettled; with the call itself that makes two. A crash
  * repeats no more than that.
  */
-import { isConnectionError } from '../database.ts'
+import { isConnectionError, isLockTimeout } from '../database.ts'
 import { type SettledBatch, type Settlement, settle } from '../flow/settle.ts'
 import { notify } from '../telemetry.ts'
+import type { LeasedLane } from './lane.ts'
 import { tellRetries } from './report.ts'
 import type { Round } from './round.ts'
 import { pause, settleApart, type WriteLanes } from './set-aside.ts'
 import type { Station } from './station.ts'
+import { whenUnlocked } from './when-unlocked.ts'
 
 /** Two batches of a lane at most are delivered or under way and not settled. */
 export const batchesUnsettledMax = 2
@@ -34,6 +36,8 @@ export class Settler {
   #waiting: Unsettled | undefined
   #timer: NodeJS.Timeout | undefined
   #writing: { readonly events: number; readonly done: Promise<void> } | undefined
+  /** Lanes whose rows somebody holds, until what was delivered of them is settled. */
+  readonly #locked = new Map<LeasedLane, Promise<void>>()
   /** An answer was lost or a settle refused: nothing may be assumed. */
   doubt = false
 
@@ -106,14 +110,38 @@ export class Settler {
       if (isConnectionError(error)) throw error
       const { settled, refused } = await settleApart(this.#station, unsettled.lanes, error, write)
       this.#settled({ ...unsettled, lanes: unsettled.lanes.filter(({ lane }) => !refused.has(lane)) }, settled)
-      for (const why of refused.values()) this.#tell(why)
-      if (refused.size === 0) return
+      const others = [...refused].filter(([lane, why]) => !isLockTimeout(why) || !this.#wait(unsettled, lane, write))
+      for (const [, why] of others) this.#tell(why)
+      if (others.length === 0) return
       this.doubt = true
       await pause(refusedPauseMs, this.#station.abort)
     } catch (again) {
       if (again !== error) this.#tell(again)
       this.doubt = true
     }
+  }
+
+  /** Somebody holds the row of this lane: what was delivered of it waits for that, and the other lanes go on. */
+  #wait(unsettled: Unsettled, lane: number, write: WriteLanes): boolean {
+    const leased = unsettled.round.batches.find((batch) => batch.lane.lane === lane)?.lane
+    const [one] = unsettled.lanes.filter((settlement) => settlement.lane === lane)
+    if (leased === undefined || one === undefined) return false
+    leased.parked = 'waiting'
+    const done = (this.#locked.get(leased) ?? Promise.resolve())
+      .then(() => whenUnlocked(this.#station, leased, () => write(this.#station.db, [one])))
+      .then((settled) => this.#settled({ ...unsettled, lanes: [one] }, settled))
+      .catch((error) => {
+        this.#tell(error)
+        this.doubt = true
+      })
+      .finally(() => {
+        if (this.#locked.get(leased) !== done) return
+        this.#locked.delete(leased)
+        leased.parked = undefined
+        leased.rewind()
+      })
+    this.#locked.set(leased, done)
+    return true
   }
 
   #tell(error: unknown): void {

@@ -3,14 +3,14 @@
  * unknown outcomes, what was given up) is written there first; what could not be written stays.
  */
 import { createHash } from 'node:crypto'
-import { type Database, type Row, select } from '../../database.ts'
+import { type Database, isoTime, type Row, select } from '../../database.ts'
 import type { Retention } from '../../options.ts'
 import type { Listener } from '../../telemetry.ts'
 import { type Archive, storeLines } from './archive.ts'
 import { tellArchive } from './retention.ts'
 
 const PRUNE = 'select outbox.prune_deliveries($1::numeric, $2, $3::text[])::text as rows'
-const EXPIRED = `select subscription, lane::text, pos::text, updated_at::text, line from outbox.expired($1::numeric, $2)`
+const EXPIRED = `select subscription, lane::text, pos::text, ${isoTime('updated_at')}, line from outbox.expired($1::numeric, $2)`
 const REMOVE = 'select outbox.prune_archived($1, $2::smallint, $3::bigint[], $4::timestamptz[], $5)::text as rows'
 
 const receipts = ['delivered']

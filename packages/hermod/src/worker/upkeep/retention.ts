@@ -2,7 +2,7 @@
  * Retention: leaves that are old and needed by nobody are archived where asked, emptied, and dropped
  * at the next turn. What holds a leaf is told, never waited for.
  */
-import { type Database, select } from '../../database.ts'
+import { type Database, isoTime, select } from '../../database.ts'
 import type { Retention } from '../../options.ts'
 import { type Listener, notify } from '../../telemetry.ts'
 import { type Archive, archiveLeaf, type Part } from './archive.ts'
@@ -16,7 +16,7 @@ const RANGE = 'select from_value::text, to_value::text from outbox.leaf_range($1
 const HOLDER = 'select outbox.log_holder($1, $2, $3::numeric) as holder'
 const FREEZE = `insert into outbox.leaf as l (name, frozen_at) values ($1, outbox.clock())
   on conflict (name) do update set frozen_at = excluded.frozen_at where l.frozen_at is null returning name`
-const FORGOTTEN = `select subscription, first_pos::text, since::text, held_bytes::text from outbox.retention_report($1::numeric)
+const FORGOTTEN = `select subscription, first_pos::text, ${isoTime('since')}, held_bytes::text from outbox.retention_report($1::numeric)
   where held_bytes > 0 and served_at < outbox.clock() - interval '1 day'`
 
 export interface Leaf {

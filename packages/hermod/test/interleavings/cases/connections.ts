@@ -5,6 +5,7 @@ import { expect } from 'vitest'
 import { defineCase, type Env } from '../../../../../test/support/case.ts'
 import { eventually } from '../../../../../test/support/eventually.ts'
 import { muteProxy } from '../../../../../test/support/mute-proxy.ts'
+import { session } from '../../../../../test/support/session.ts'
 import type { OutboxEvent } from '../../../src/event.ts'
 import type { OutboxOptions, WorkerOptions } from '../../../src/options.ts'
 import { label, type Stage, stage } from './stage.ts'
@@ -93,4 +94,58 @@ export const noPoolHandler = defineCase('no-pool-handler', async (env) => {
   await eventually(() => got.length === 1)
   await worker.stop()
   expect(got).toEqual(['a@1'])
+})
+
+/**
+ * Somebody locks the row of a lane and forgets it. Only this lane waits: the others of the same loop go on. No statement that was
+ * given up stays behind as a server process, and what was delivered before is settled without a second call.
+ */
+export const forgottenLock = defineCase('forgotten-lane-lock', async (env) => {
+  const s = await stage(env)
+  const pool = poolOn(env, env.db.url)
+  const { outbox, got } = recording(s, pool)
+  const [locked] = await s.inLane(3, 1)
+  const [other] = await s.inLane(5, 1)
+  const worker = await outbox.start({ ...options, concurrency: 1 })
+  await s.emit([locked as string, other as string])
+  await eventually(async () => got.length === 2 && (await s.open()) === 0)
+  const holder = await session(env.db, 'holder')
+  await holder.begin()
+  await holder.run(`select from outbox.lane where subscription = 'all' and lane = 3 for update`)
+  await s.emit([locked as string])
+  await eventually(() => got.includes(`${locked}@2`))
+  const processes = async () => {
+    const [row] = await s.db.query<{ n: number }>(
+      `select count(*)::int as n from pg_stat_activity where application_name = 'hermod-worker' and datname = current_database()`,
+    )
+    return row?.n ?? 0
+  }
+  // Long enough for two statements to be given up, shorter than the lease.
+  const untilMs = performance.now() + leaseMs / 2
+  for (let v = 2; performance.now() < untilMs; v++) {
+    await s.emit([other as string])
+    await eventually(() => got.includes(`${other}@${v}`), {
+      timeoutMs: 15_000,
+      what: 'another lane of the loop goes on',
+    })
+    expect(await processes(), 'server processes that nobody uses any more').toBeLessThanOrEqual(pool.totalCount)
+  }
+  await holder.commit()
+  await eventually(async () => (await s.open()) === 0, { timeoutMs: 15_000, what: 'everything settled' })
+  await worker.stop()
+  expect(
+    got.filter((one) => one.startsWith(`${locked}@`)),
+    'sent once each',
+  ).toEqual([`${locked}@1`, `${locked}@2`])
+})
+
+/** A statement that takes longer than its limit ends on the server too: nobody hears its answer. */
+export const overlongStatement = defineCase('overlong-statement', async (env) => {
+  const pool = poolOn(env, env.db.url)
+  const { bounded } = await env.engine.load<typeof import('../../../src/bounded.ts')>('bounded.ts')
+  const db = bounded(pool as never, 100)
+  for (let n = 0; n < 3; n++) await expect(db.query('select pg_sleep(60)')).rejects.toMatchObject({ code: 'ETIMEDOUT' })
+  const left = () =>
+    env.db.query(`select from pg_stat_activity where query = 'select pg_sleep(60)' and datname = current_database()`)
+  await eventually(async () => (await left()).length === 0, { what: 'the statements to end' })
 })

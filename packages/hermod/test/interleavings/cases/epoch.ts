@@ -91,3 +91,29 @@ export const kindsBetween = defineCase('kinds-after-epoch: names asked for after
     'delivered under a wrong type',
   ).toEqual([])
 })
+
+/** Somebody holds a lane's row while the first step of an epoch is made: numbering goes on, and the lane's fence moves when it is claimed. */
+export const epochBesideLock = defineCase('epoch-beside-a-lane-lock', async (env) => {
+  const s = await stage(env)
+  const { seen, sink } = recorder()
+  const outbox = s.outbox(sink)
+  const [locked, other] = [await s.inLane(3, 1), await s.inLane(5, 1)].flat() as [string, string]
+  await s.change(locked, other)
+  await outbox.runOnce(quiet)
+  const holder = await session(s.db, 'holder')
+  await holder.begin()
+  await holder.run(`select from outbox.lane where subscription = 'all' and lane = 3 for update`)
+  await s.db.query('update outbox.step set timeline = timeline + 1')
+  await s.emit([locked, other])
+  const numbered = await s.db.query('select numbered, new_epoch from outbox.sequence()').catch(({ message }) => message)
+  expect(numbered, 'the first step of an epoch beside a lock').toEqual([{ numbered: 2, new_epoch: true }])
+  const fences = async () => {
+    const sql = 'select lane, (fence >> 32)::int as epoch from outbox.lane where lane in (3, 5) order by lane'
+    return (await s.db.query<{ lane: number; epoch: number }>(sql)).map(({ lane, epoch }) => `${lane}: ${epoch}`)
+  }
+  expect(await fences()).toEqual(['3: 0', '5: 1'])
+  await holder.commit()
+  await outbox.runOnce(quiet)
+  expect(seen.map((line) => line.split(' ').at(-1)).sort()).toEqual([locked, locked, other, other].sort())
+  expect(await fences(), 'fences are above all lost ones').toEqual(['3: 1', '5: 1'])
+})

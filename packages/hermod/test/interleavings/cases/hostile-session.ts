@@ -1,5 +1,8 @@
 // Settings of a database or a role that nobody meant for us: encodings, formats, limits, names that shadow ours.
 
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import { defineCase, type Env } from '../../../../../test/support/case.ts'
 import { freshDatabase, openPool } from './fresh-database.ts'
@@ -93,6 +96,30 @@ export const hostileSession = defineCase('hostile-session', async (env) => {
   const name = await freshDatabase(env.db)
   await hostile(env.db, name)
   await wholeLife(env, name)
+})
+
+/** The time of a stored subscription, and the day in the name of an archived file. */
+export const otherDates = defineCase('hostile-session: another DateStyle', async ({ db, engine }) => {
+  await db.admin.query(`alter database ${db.name} set datestyle = 'SQL, DMY'`)
+  const pool = openPool(db, db.name)
+  const folder = await mkdtemp(join(tmpdir(), 'hermod-archive-'))
+  db.closeAtEnd(() => rm(folder, { recursive: true }))
+  const fromMs = Date.now() - 1_000
+  const outbox = engine.createOutbox({ pool })
+  outbox.sinkKind('memory', () => ({ ...engine.testing.memorySink(), validate: () => 'no' }))
+  await outbox.subscriptions.create('hook', { kind: 'memory', settings: {}, types: ['*'], from: 'beginning' })
+  const [hook] = await outbox.subscriptions.list()
+  expect(isNow(hook?.createdAt, fromMs), `created at ${hook?.createdAt}`).toBe(true)
+  await outbox.transaction((tx) => outbox.emit(tx, { type: 'doc.changed', aggregate: ['doc', 'a'], payload: {} }))
+  await outbox.runOnce()
+  await pool.query(`update outbox.delivery set updated_at = updated_at - interval '400 days'`)
+  const { removeExpired } =
+    await engine.load<typeof import('../../../src/worker/upkeep/expired.ts')>('worker/upkeep/expired.ts')
+  const told: unknown[] = []
+  const listener = { warning: (what: unknown) => void told.push(what) }
+  expect(await removeExpired(pool, { deliveryDays: 90, archive: { folder } } as never, 10, listener)).toBe(1)
+  expect(told).toEqual([])
+  expect(await readdir(folder), 'its name').toEqual([expect.stringMatching(/^delivery-\d{4}-\d\d-\d\d-/)])
 })
 
 /** Numbering compares snapshots, so another isolation level is refused, by name. */

@@ -334,6 +334,7 @@ export const sisterClaims = defineCase('claim-under-way: not taken for forgotten
   await eventually(() => labels(sink).includes(`${b}@1`))
   const lane = await s.db.query('select owner is not null as served, fence::int from outbox.lane where lane = 7')
   expect(lane, 'the lane that the sister claimed').toEqual([{ served: true, fence: 1 }])
+  await eventually(async () => (await s.open()) === 0, { what: 'what was cut off to be settled' })
   await worker.stop()
   await holds(s.db, 'I8')
 })
@@ -383,4 +384,34 @@ export const sleptMachine = defineCase('lease-expiry: the machine slept', async 
     Date.now = now
     await worker.stop()
   }
+})
+
+/**
+ * The database's clock was a day ahead and is put right. Leases, the pause of the breaker and retries that lie further in the future than
+ * they can are over; scheduled events are not early.
+ */
+export const clockBack = defineCase('clock-steps-back', async (env) => {
+  const s = await stage(env)
+  const { retry, unavailable } = s.say
+  const day = 24 * 3_600_000
+  await s.clock.advance(3 * day)
+  let answer = (id: string) => (id === 'a' ? retry() : undefined)
+  const sink = env.engine.testing.memorySink({ answer: ({ aggregateId }) => answer(aggregateId) })
+  const outbox = s.outbox(sink)
+  await s.change('a', 'b')
+  await outbox.runOnce(quiet)
+  expect(await s.rows()).toEqual(['a@1 retrying 1'])
+  answer = () => unavailable({ message: 'away' })
+  await s.change('c')
+  await outbox.runOnce(quiet)
+  await s.db.query(`select outbox.claim('all', 1, 'dead worker', 16, 45000)`)
+  await s.clock.advance(-3 * day)
+  answer = () => undefined
+  await s.db.query(
+    `select outbox.emit('doc.changed', 'doc', 'later', '{"v": 1}', not_before => outbox.clock() + interval '1 hour')`,
+  )
+  const worker = await outbox.start(quiet)
+  await eventually(() => labels(sink).length === 3, { what: 'everything that is due to be sent' })
+  await worker.stop()
+  expect(labels(sink).sort(), 'sent').toEqual(['a@1', 'b@1', 'c@1'])
 })

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { defineCase } from '../../../../../test/support/case.ts'
 import { eventually } from '../../../../../test/support/eventually.ts'
 import { holds } from '../../../../../test/support/invariants.ts'
-import { label, labels, quiet, stage, versionsOf, WatchedPool } from './stage.ts'
+import { gate, label, labels, quiet, stage, versionsOf, WatchedPool } from './stage.ts'
 
 const setMode = (mode: string) => `update outbox.subscription set mode = '${mode}' where name = 'all'`
 
@@ -67,6 +67,28 @@ export const liveMeanwhile = defineCase('mode: live while a dry run settles', as
   await s.outbox(sink).runOnce(quiet)
   expect(switched).toBe(true)
   expect(labels(sink).sort(), 'rehearsed, never sent').toEqual(['a@1', 'b@1'])
+})
+
+/** The worker does not know yet: its last heartbeat was before the decision. */
+export const dryRunUnheard = defineCase('mode: dry-run before the next heartbeat', async (env) => {
+  const s = await stage(env)
+  const watched = new WatchedPool(s.db.pool)
+  const sink = env.engine.testing.memorySink()
+  const worker = await s.outbox(sink, { pool: watched }).start(quiet)
+  await s.change('a')
+  await eventually(async () => sink.accepted.length === 1 && (await s.open()) === 0)
+  const beats = gate()
+  const asked = gate()
+  watched.before = (text) => (text.includes('outbox.beat(') ? beats.opened : undefined)
+  await s.outbox(sink).mode('all', 'dry-run', { actor: 'op', reason: 'to see' })
+  await s.change('b')
+  watched.after = (text) => (text.includes('outbox.read(') ? asked.open() : undefined)
+  await asked.opened
+  beats.open()
+  const rehearsed = () => s.db.query('select from outbox.attempt where dry_run')
+  await eventually(async () => (await rehearsed()).length > 0)
+  await worker.stop()
+  expect(labels(sink), 'really sent').toEqual(['a@1'])
 })
 
 export const ledgerDryRun = defineCase('mode: dry-run of a ledger', async (env) => {
