@@ -574,7 +574,7 @@ function outbox.define(sub text, expected integer, of_kind text, settings jsonb,
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 8c594343aebf4ed2e25056fe3c0785c7
 
 function outbox.discard_row(s outbox.subscription, d outbox.delivery, why text, now timestamp with time zone, reach jsonb) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 003b0ce8442d2e045121b7d3f33574bb
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- a93c9bb3c96da581053d69839447b6d9
 
 function outbox.drop_leaf(of_parent text, of_name text) → text
   plpgsql volatile security definer set search_path=pg_catalog, pg_temp set lock_timeout=50ms -- 452b1e9a7ed18b492fc29252568ffa9d
@@ -889,7 +889,7 @@ function outbox.rates(since timestamp with time zone) → TABLE(subscription tex
   sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_indexscan=off set enable_bitmapscan=on set jit=off set max_parallel_workers_per_gather=0 -- 9cef46a70c512f5a41403f93f16509ce
 
 function outbox.reach(s outbox.subscription, lanes smallint[], positions bigint[]) → jsonb
-  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_bitmapscan=off set jit=off -- 3258a1b2cddebae6a091214ececc0c86
+  sql stable set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=on set enable_bitmapscan=off set jit=off -- 7b6459a982eb4e033c3527e379d8a58a
 
 function outbox.read(sub text, rev integer, lanes smallint[], after bigint[], count_max integer, bytes_max bigint, scan_max integer, probing boolean, filled boolean[], rehearsed boolean) → TABLE(lane smallint, due boolean, through bigint, fields text, payloads text, kind_max smallint)
   plpgsql volatile set search_path=pg_catalog, pg_temp set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- f7ddda3d640dbf4572ddd2e0d961188a
@@ -988,7 +988,7 @@ function outbox.settle_blocked(s outbox.subscription, of_lane smallint, r record
   plpgsql volatile set search_path=pg_catalog, pg_temp -- e93d7b549ca963752f7b3ab168e0d375
 
 function outbox.settle_done(s outbox.subscription, of_lane smallint, of_pos bigint, of_type text, of_id text, reach jsonb) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- efea7caa9f50459d521d5e2af2be8ec8
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- a7199e62b3e8a7eda71bc708c4e74927
 
 function outbox.settle_reach(s outbox.subscription, of_lane smallint, done json, rows json) → jsonb
   plpgsql stable set search_path=pg_catalog, pg_temp -- da76b4472d60e3297e63b92c01a6976a
@@ -997,7 +997,7 @@ function outbox.settle_replay(sub text, rev integer, who text, of_journey bigint
   plpgsql volatile set search_path=pg_catalog, pg_temp set lock_timeout=500ms set plan_cache_mode=force_generic_plan set enable_seqscan=off set enable_hashjoin=off set enable_mergejoin=off set enable_bitmapscan=off set jit=off set max_parallel_workers_per_gather=0 -- 8aadb2960443a16557a9237e3a0eca34
 
 function outbox.settle_row(s outbox.subscription, of_lane smallint, r record, reach jsonb, now timestamp with time zone) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- e9bba549de8d23a61b9d5222565fc36b
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- cbaae28d49bee1aab863e4f9a79d7afe
 
 function outbox.settle_rows(s outbox.subscription, of_lane smallint, now timestamp with time zone, done json, rows json, blocked json) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- b86065dfdc4cd4aa86bf345454e86a51
@@ -1071,14 +1071,14 @@ function outbox.unwatch(target text) → boolean
 function outbox.upkeep_turn(of_piece text, every_ms integer) → boolean
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 95cc189b76bdeac49cea8ae8161b2838
 
-function outbox.walk_on(d outbox.delivery, after bigint, up_to bigint, keep_row boolean) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- c7b992fecd5a6b4a1f52d28c575aecee
+function outbox.walk_on(d outbox.delivery, reach jsonb, keep_row boolean) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 9e899c91bb7071210d355b70963c5491
 
 function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) → void
-  sql volatile set search_path=pg_catalog, pg_temp -- 77ce4e94c33664eb5002fc75c4493de0
+  sql volatile set search_path=pg_catalog, pg_temp -- cd463f18e52b07e739a83ea5fc822980
 
-function outbox.walk_to_newest(d outbox.delivery, after bigint, up_to bigint) → void
-  plpgsql volatile set search_path=pg_catalog, pg_temp -- 437d11e8548e72a0aedc345c3e0bb4ad
+function outbox.walk_to_newest(d outbox.delivery, reach jsonb) → void
+  plpgsql volatile set search_path=pg_catalog, pg_temp -- 21595eb4bbd5ea6abdfd74465a3fa421
 
 function outbox.walk_to_newest(d outbox.delivery, up_to bigint) → void
   plpgsql volatile set search_path=pg_catalog, pg_temp -- 71fed5437fe1dfbabe6f1f208824aff9

@@ -97,9 +97,9 @@ begin
   if s.ledger or not (d.state = 'retrying' or (d.state = 'dead' and s.dead_holds)) then
     return;
   elsif s.coalesced then
-    perform outbox.walk_to_newest(d, (reach -> d.pos::text ->> 0)::bigint, (reach -> d.pos::text ->> 1)::bigint);
+    perform outbox.walk_to_newest(d, reach);
   elsif s.ordered then
-    perform outbox.walk_on(d, (reach -> d.pos::text ->> 0)::bigint, (reach -> d.pos::text ->> 1)::bigint, true);
+    perform outbox.walk_on(d, reach, true);
   end if;
 end $$;
 

@@ -105,7 +105,8 @@ begin
   end loop;
 end $$;
 
--- Where to look for the followers of these rows: `{"<pos>": [after, last]}`. There are none outside of that.
+-- Where to look for the followers of these rows: `{"<hash>": [after, last]}`. There are none outside of that. By hash,
+-- because a row that is settled may become one for the next event of its aggregate.
 create or replace function outbox.reach(s outbox.subscription, lanes smallint[], positions bigint[]) returns jsonb
 language sql stable set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = on set enable_bitmapscan = off
@@ -119,13 +120,15 @@ set jit = off as $$
      cross join lateral outbox.cursor_of((s).name, u.lane) c
      where (s).ordered or (s).coalesced
   )
-  select jsonb_object_agg(h.pos, jsonb_build_array(coalesce(p.first - 1, h.up_to), coalesce(p.last, h.up_to)))
-    from head h
-    left join (select v.head, min(v.first) as first, max(v.last) as last
+  select jsonb_object_agg(f.hash, jsonb_build_array(f.after, f.last)) from (
+    select h.hash, coalesce(min(p.first) - 1, max(h.up_to)) as after, coalesce(max(p.last), max(h.up_to)) as last
+      from head h
+      left join (select v.head, min(v.first) as first, max(v.last) as last
                  from (select array_agg(a.log_lane) as lanes, array_agg(a.hash) as hashes, array_agg(a.pos) as after,
                               array_agg(a.up_to) as up_to from head a) w
                 cross join lateral outbox.later_span((s).name, w.lanes, w.hashes, w.after, w.up_to) v
                 group by v.head) p on p.head = h.pos
+     group by h.hash) f
 $$;
 
 -- What the open rows of an aggregate mean for its next event. COST 1: else the planner would not write `fields`, which

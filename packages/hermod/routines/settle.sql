@@ -13,14 +13,17 @@ $$;
 -- The event of a row is done: the row moves on to the next event that it blocked, or is deleted. A later event may have
 -- a row of its own (a dead letter, or a retry from before the subscription was ordered): a dead one that blocks nothing
 -- is skipped; for any other, the events after it wait for that row.
-create or replace function outbox.walk_on(d outbox.delivery, after bigint, up_to bigint, keep_row boolean) returns void
+-- `reach`: where the followers of many rows are, found in one pass.
+create or replace function outbox.walk_on(d outbox.delivery, reach jsonb, keep_row boolean) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-  at   outbox.delivery := d;
-  met  text;
-  next record;
+  at    outbox.delivery := d;
+  up_to bigint := coalesce((reach -> d.hash::text ->> 1)::bigint,
+                           (select c.pos from outbox.cursor_of(d.subscription, d.lane) c));
+  met   text;
+  next  record;
 begin
-  at.pos := after;
+  at.pos := greatest(d.pos, (reach -> d.hash::text ->> 0)::bigint);
   loop
     select * into next from outbox.follower(at, up_to);
     select x.state into met from outbox.delivery x where x.subscription = d.subscription and x.lane = d.lane
@@ -37,18 +40,20 @@ begin
   end if;
 end $$;
 
--- The same for one row alone: whoever has many asks for their `reach` first.
 create or replace function outbox.walk_on(d outbox.delivery, up_to bigint, keep_row boolean) returns void
 language sql set search_path = pg_catalog, pg_temp as $$
-  select outbox.walk_on(d, (d).pos, up_to, keep_row)
+  select outbox.walk_on(d, jsonb_build_object((d).hash, jsonb_build_array((d).pos, up_to)), keep_row)
 $$;
 
--- The same if only the newest state counts. `after` and `up_to`: the first and the last that it may be.
-create or replace function outbox.walk_to_newest(d outbox.delivery, after bigint, up_to bigint) returns void
+-- The same if only the newest state counts.
+create or replace function outbox.walk_to_newest(d outbox.delivery, reach jsonb) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
-  at   outbox.delivery := d;
-  last record;
+  at    outbox.delivery := d;
+  after bigint := greatest(d.pos, (reach -> d.hash::text ->> 0)::bigint);
+  up_to bigint := coalesce((reach -> d.hash::text ->> 1)::bigint,
+                           (select c.pos from outbox.cursor_of(d.subscription, d.lane) c));
+  last  record;
 begin
   at.pos := up_to - 1;
   select * into last from outbox.follower(at, up_to);
@@ -91,10 +96,10 @@ begin
        and x.aggregate_type = of_type and x.aggregate_id = of_id and x.state in ('retrying', 'dead');
     -- A newer one is below the cursor only if a dead letter blocked it, or if the subscription did not coalesce then.
     if d.pos is not null then
-      perform outbox.walk_to_newest(d, (reach -> d.pos::text ->> 0)::bigint, (reach -> d.pos::text ->> 1)::bigint);
+      perform outbox.walk_to_newest(d, reach);
     end if;
   elsif d.pos is not null and s.ordered then
-    perform outbox.walk_on(d, (reach -> d.pos::text ->> 0)::bigint, (reach -> d.pos::text ->> 1)::bigint, false);
+    perform outbox.walk_on(d, reach, false);
   elsif d.pos is not null then
     delete from outbox.delivery x where x.subscription = s.name and x.lane = of_lane and x.pos = of_pos;
   end if;
@@ -175,7 +180,7 @@ begin
       receipt = coalesce(excluded.receipt, d.receipt);
   if r.state = 'dead' and old.state = 'retrying' and s.ordered and not s.coalesced and not s.dead_holds
      and not s.ledger then
-    perform outbox.walk_on(old, (reach -> old.pos::text ->> 0)::bigint, (reach -> old.pos::text ->> 1)::bigint, true);
+    perform outbox.walk_on(old, reach, true);
   end if;
 end $$;
 

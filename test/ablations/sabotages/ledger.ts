@@ -10,7 +10,7 @@ export const sabotages: readonly Sabotage[] = [
     patches: [
       {
         file: 'src/flow/effects.ts',
-        find: 'return entry === this.#latest && !this.#atOnce',
+        find: 'return open.length === 1 && open[0] === entry',
         replace: 'return entry !== undefined',
       },
     ],
@@ -19,12 +19,12 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: 'sure-at-once',
-    says: 'of several effects begun at once the last one is taken for the one that threw',
+    says: 'of several effects without an answer the last one is taken for the one that threw',
     patches: [
       {
         file: 'src/flow/effects.ts',
-        find: 'entry === this.#latest && !this.#atOnce',
-        replace: 'entry === this.#latest',
+        find: 'return open.length === 1 && open[0] === entry',
+        replace: 'return open.at(-1) === entry',
       },
     ],
     caughtBy: ledgerAtOnce,

@@ -284,3 +284,19 @@ export const policyRaised = defineCase('hold-one-aggregate: policy raised meanwh
     await eventually(async () => (await s.open(name)) === 0)
   }
 })
+
+/** A row and its follower are settled together: the follower's own followers are not forgotten. */
+export const followersOfFollowers = defineCase('hold-one-aggregate: a row settled with its follower', async (env) => {
+  const s = await stage(env)
+  const fails = failing({ 'a@1': 1 })
+  const sink = env.engine.testing.memorySink({ answer: (event) => (fails(event) ? s.say.retry() : undefined) })
+  const outbox = s.outbox(sink, { subscription: { batch: { count: 2 }, lanes: 1 } })
+  await s.change('a', 'a')
+  await s.change('a')
+  await outbox.runOnce(quiet)
+  await s.clock.advance(1_100)
+  await outbox.runOnce(quiet)
+  expect(versionsOf(sink, 'a'), 'what waited behind the row').toEqual([1, 2, 3])
+  expect(await s.rows()).toEqual([])
+  await holds(s.db, 'I8')
+})
