@@ -1,11 +1,8 @@
-/**
- * Connection pools that bear it when their database is dropped while they are being closed. All of them may pipeline:
- * whoever does not wait for an answer before the next statement has the use of it.
- */
+/** Connection pools that bear it when their database is dropped while they are being closed. */
 import pg from 'pg'
 
 export function openPool(connectionString, max) {
-  const pool = new pg.Pool({ connectionString, max, pipeline: true })
+  const pool = new pg.Pool({ connectionString, max })
   pool.on('error', () => {})
   return pool
 }

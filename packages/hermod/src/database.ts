@@ -13,8 +13,6 @@ export interface Queryable {
 
 /** A client taken out of a pool. */
 export interface PoolClient extends Queryable {
-  /** It sends a statement without waiting for the answer to the one before (`pg` 8.23: `pipeline: true`). */
-  readonly pipeline?: boolean
   release(destroy?: boolean | Error): void
   // biome-ignore lint/suspicious/noExplicitAny: `never[]` would refuse the client of @types/pg
   on(name: string, hear: (...args: any[]) => void): unknown

@@ -79,24 +79,13 @@ export class Waiting {
   /** Few events travel with COMMIT; before many of them, one message more costs little. */
   async commit(client: PoolClient): Promise<unknown> {
     this.close()
-    const { prepare } = this.#options
     const events = this.#events
     if (events.length === 0) return client.query('commit')
-    if (events.length <= ridesMax && prepare && client.pipeline) return insertAndCommit(client, events)
     if (events.length <= ridesMax) return client.query(`${statement(events)}commit`)
     for (let from = 0; from < events.length; from += eventsMax)
-      await insert(asTx(client), events.slice(from, from + eventsMax), prepare)
+      await insert(asTx(client), events.slice(from, from + eventsMax), this.#options.prepare)
     return client.query('commit')
   }
-}
-
-/** Prepared, with COMMIT right behind it. If the insert fails, COMMIT rolls back. */
-async function insertAndCommit(client: PoolClient, events: readonly PreparedEvent[]): Promise<unknown> {
-  const inserted = insert(asTx(client), events, true)
-  const committed = client.query('commit')
-  committed.catch(() => {})
-  await inserted
-  return committed
 }
 
 function statement(events: readonly PreparedEvent[]): string {

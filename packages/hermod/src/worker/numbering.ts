@@ -24,8 +24,6 @@ export interface NumberingOptions {
 
 /** Claim loops wait at most this long for the first step: usually there is nothing to claim before it. */
 const beginMs = 100
-/** Events that commit within this time after a step are numbered in one step. */
-const gatherMs = 2
 /** Pause after the first empty step; it doubles after each further one. */
 const emptyMs = 1
 const errorMs = 1_000
@@ -66,10 +64,9 @@ export class Numbering {
     }
   }
 
-  /** Only a stop ends this pause: a call for every commit would mean a step for every commit. */
+  /** As long as the step took: half of the time at most is spent on steps. Only a stop ends it, or each commit would cause one. */
   async #gather(stepMs: number): Promise<void> {
-    const { busyPollMs } = this.#options
-    await this.#ending.wait(Math.min(busyPollMs, Math.max(gatherMs, stepMs)), 0)
+    await this.#ending.wait(Math.min(this.#options.busyPollMs, stepMs), 0)
   }
 
   /** Resolves when the first step has ended, or takes long. */

@@ -1,6 +1,5 @@
 // `outbox.transaction`: what its `emit` is given travels with COMMIT and shares the fate of the rows.
 
-import type { Duplex } from 'node:stream'
 import pg from 'pg'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { useDatabase } from '../../../../test/support/database.ts'
@@ -165,71 +164,15 @@ it('a text with U+0000 never becomes part of a statement', () => {
   expect(() => literal('a\0b')).toThrow('U+0000')
 })
 
-describe('on connections that pipeline', () => {
-  const pool = () => new pg.Pool({ connectionString: db.url, max: 1, pipeline: true } as pg.PoolConfig)
-
-  /** What went over the wire: `>` a message of ours, `<` an answer. */
-  async function overheard(work: Parameters<Outbox['transaction']>[0]): Promise<string> {
-    const open = pool()
-    const quick = createOutbox({ pool: open, prepare: true })
-    const client = (await open.connect()) as unknown as PoolClient & { connection: { stream: Duplex } }
-    await client.query('select 1')
-    client.release()
-    let heard = ''
-    const { stream } = client.connection
-    const { write, cork } = stream
-    stream.write = ((...args: Parameters<typeof write>) => {
-      if (stream.writableCorked === 0) heard += '>'
-      return write.apply(stream, args)
-    }) as typeof write
-    stream.cork = () => {
-      heard += '>'
-      return cork.call(stream)
-    }
-    stream.prependListener('data', () => {
-      heard += '<'
-    })
-    try {
-      await quick.transaction(work)
-    } finally {
-      await quick.close()
-      await open.end()
-    }
-    return heard
-  }
-
-  it('waits for BEGIN, but not for the insert before COMMIT', async () => {
-    const heard = await overheard(async (tx, emit) => {
-      await write(tx, 'piped')
-      emit(placed('piped', { n: 1 }))
-    })
-    // BEGIN, the work, then the event and COMMIT.
-    expect(heard).toMatch(/^><+><+>></)
-    expect(await rows('piped')).toHaveLength(1)
-    expect(await events('piped')).toMatchObject([{ type: 'order.placed', payload: { n: 1 } }])
-  })
-
-  it('commits nothing if a statement failed, whether the work has heard of it or not', async () => {
-    const work = async (tx: PoolClient, emit: (event: ReturnType<typeof placed>) => void) => {
-      await write(tx, 'half')
-      tx.query('select 1 / 0').catch(() => {})
-      emit(placed('half'))
-    }
-    await expect(overheard(work)).rejects.toMatchObject({ code: '25P02' })
-    expect(await rows('half')).toHaveLength(0)
-    expect(await events('half')).toHaveLength(0)
-  })
-
-  it('begins nothing if BEGIN was cancelled', async () => {
-    const open = pool()
-    const client = await open.connect()
-    const query = client.query.bind(client) as (text: string) => Promise<unknown>
-    const cancelled = Object.assign(new Error('cancelled'), { code: '57014' })
-    client.query = ((text: string) => (text === 'begin' ? Promise.reject(cancelled) : query(text))) as never
-    client.release()
-    const work = vi.fn()
-    await expect(createOutbox({ pool: open }).transaction(work)).rejects.toMatchObject({ code: '57014' })
-    expect(work).not.toHaveBeenCalled()
-    await open.end()
-  })
+it('begins nothing if BEGIN was cancelled', async () => {
+  const open = new pg.Pool({ connectionString: db.url, max: 1 })
+  const client = await open.connect()
+  const query = client.query.bind(client) as (text: string) => Promise<unknown>
+  const cancelled = Object.assign(new Error('cancelled'), { code: '57014' })
+  client.query = ((text: string) => (text === 'begin' ? Promise.reject(cancelled) : query(text))) as never
+  client.release()
+  const work = vi.fn()
+  await expect(createOutbox({ pool: open }).transaction(work)).rejects.toMatchObject({ code: '57014' })
+  expect(work).not.toHaveBeenCalled()
+  await open.end()
 })
