@@ -111,6 +111,21 @@ describe('SQL', () => {
     expect(routines.flatMap(functionsOf).length).toBeGreaterThan(100)
   })
 
+  it('numbers that are told as text are not sorted as text', () => {
+    const statements = sources.flatMap(({ path, text }) =>
+      [...text.matchAll(/`[^`]*`/g)].map(([sql]) => ({ path, sql })),
+    )
+    // `order by id` means the column of the answer where there is one of that name: 9 8 … 18 17 … 1.
+    const asText = statements.flatMap(({ path, sql }) => {
+      const sorted = [...sql.matchAll(/order by (\w+)\b(?!\.)/g)].map(([, column]) => column)
+      return sorted
+        .filter((column) => new RegExp(`(select|,)\\s+${column}::text\\s*,`).test(sql))
+        .map((column) => `${path}: ${column}`)
+    })
+    expect(asText).toEqual([])
+    expect(statements.length).toBeGreaterThan(100)
+  })
+
   it('no line is longer than 120 columns', () => {
     const long = sql.flatMap((file) => matches(file, /^.{121,}$/u))
     expect(long).toEqual([])

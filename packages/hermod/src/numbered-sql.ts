@@ -94,7 +94,7 @@ export function plainText(sql: string): string {
 }
 
 function installed(client: PoolClient | Database, schema: string) {
-  return select(client, `select version::text, name, hash from ${schema}.migration order by version`)
+  return select(client, `select version::text, name, hash from ${schema}.migration m order by m.version`)
 }
 
 function refuseForeign(rows: Awaited<ReturnType<typeof installed>>, known: readonly Migration[]): void {

@@ -25,6 +25,10 @@ export async function withDatabase<T>(context: Context, work: (db: Connected) =>
 
 export function databaseUrl(context: Context): string {
   const url = textOf(context, 'url') ?? context.env.DATABASE_URL
+  if (url !== undefined && url !== '' && !/^postgres(ql)?:\/\/|^\/|=/.test(url))
+    throw new HermodError('HMD_DATABASE_UNREACHABLE', `${maskUrl(url)} is not the address of a PostgreSQL database`, {
+      fix: 'Write it as postgres://user:password@host:5432/database.',
+    })
   if (url !== undefined && url !== '') return url
   throw new HermodError('HMD_DATABASE_MISSING', 'DATABASE_URL is not set and --url was not given', {
     fix: 'Set DATABASE_URL=postgres://user:password@host:5432/database, or give --url.',

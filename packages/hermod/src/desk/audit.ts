@@ -18,7 +18,7 @@ const ADD = 'select outbox.add_to_decision($1, $2::bigint[], $3, $4)'
 const ALONE = `select pg_advisory_xact_lock(1212370249, outbox.hash('decision', $1))`
 const TRAIL = `select id::text, ${isoTime('at')}, request_id, actor, action, subscription, event_id::text, pos::text, reason, count::text,
     before::text, after::text from outbox.audit
-  where ($1::text is null or subscription = $1) and ($2::bigint is null or id < $2) order by id desc limit $3`
+  where ($1::text is null or subscription = $1) and ($2::bigint is null or id < $2) order by audit.id desc limit $3`
 
 /** Who decides, why, and under which request id (made when left out). */
 export interface Decision {

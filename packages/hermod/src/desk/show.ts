@@ -35,7 +35,7 @@ const ATTEMPTS = `select a.subscription, a.call::text, ${isoTime('a.started_at')
 
 const AUDIT = `select id::text, ${isoTime('at')}, request_id, actor, action, subscription, event_id::text, pos::text, reason, count::text, null as before,
     case when pos is null then null else after end::text as after from outbox.audit
-  where event_id = $1 or (pos is null and subscription is not null and after -> 'positions' @> jsonb_build_array($2::text)) order by id limit 100`
+  where event_id = $1 or (pos is null and subscription is not null and after -> 'positions' @> jsonb_build_array($2::text)) order by audit.id limit 100`
 
 /** Neighbours are searched only in the 20,000 log rows on each side. */
 const NEIGHBOURS = `select g.pos::text, e.id::text, e.type from (

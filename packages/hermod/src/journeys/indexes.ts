@@ -23,7 +23,7 @@ import { type VerifyPlan, verify } from './verify.ts'
 const LAST = `select 1 from outbox.journey where kind = $1 and subject = $2 and (ended_at is null or created_at >= $3::timestamptz) limit 1`
 const OVER = `select id::text, subject, result ->> 'former' as former from outbox.journey
   where kind = 'rebuild' and state = 'succeeded' and subject = any ($1::text[]) and result ->> 'keepUntil' is not null
-    and result ->> 'droppedAt' is null and (result ->> 'keepUntil')::timestamptz <= outbox.clock() order by id limit 10`
+    and result ->> 'droppedAt' is null and (result ->> 'keepUntil')::timestamptz <= outbox.clock() order by journey.id limit 10`
 const DROPPING = `update outbox.journey set phase = 'drop', updated_at = outbox.clock() where id = $1::bigint`
 const DROPPED = `update outbox.journey set updated_at = outbox.clock(),
   result = result || jsonb_build_object('droppedAt', outbox.clock()) where id = $1::bigint`

@@ -17,7 +17,7 @@ const END = `select outbox.end_journey($1::bigint, $2, $3, $4::jsonb, $5)::text 
 const SHOW = `select ${COLUMNS} from outbox.journey where id = $1::bigint`
 const LIST = `select ${COLUMNS} from outbox.journey
   where ($1::text is null or kind = $1) and ($2::text is null or subject = $2) and ($3::text[] is null or state = any ($3))
-    and ($4::bigint is null or id < $4) order by id desc limit $5`
+    and ($4::bigint is null or id < $4) order by journey.id desc limit $5`
 
 export const journeyKinds = ['replay', 'rebuild', 'verify', 'backfill'] as const
 export type JourneyKind = (typeof journeyKinds)[number]

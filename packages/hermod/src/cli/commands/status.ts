@@ -54,13 +54,13 @@ function needsOf({ name, health, dead, unknown }: SubscriptionStats): Need[] {
   }
   if (dead !== null && dead > 0) {
     const next = `hermod dead groups --subscription ${name}`
-    needs.push({ subscription: name, says: `${name} has ${dead} dead letters`, next })
+    needs.push({ subscription: name, says: `${name} has ${dead} dead ${dead === 1 ? 'letter' : 'letters'}`, next })
   }
   if (unknown !== null && unknown > 0) {
     const next = `hermod dead list --subscription ${name}`
     needs.push({
       subscription: name,
-      says: `${name} has ${unknown} deliveries of unknown outcome`,
+      says: `${name} has ${unknown} ${unknown === 1 ? 'delivery' : 'deliveries'} of unknown outcome`,
       next,
     })
   }

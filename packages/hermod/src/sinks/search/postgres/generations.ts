@@ -169,7 +169,7 @@ export class PostgresGenerations implements Generations<PostgresGeneration> {
   async #read(session: Session, index: string): Promise<PostgresGeneration[]> {
     const rows = await session.rows(
       `select id::text, state, definition::text, (extract(epoch from created_at) * 1000)::bigint::text as created
-         from ${this.#list} where index_name = $1 order by id`,
+         from ${this.#list} g where index_name = $1 order by g.id`,
       [index],
     )
     const found = rows.map(({ id, state, definition, created }) => ({
