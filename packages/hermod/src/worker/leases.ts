@@ -61,11 +61,12 @@ export class Leases {
     if (sleptMs > sleepMs) for (const lane of this.lanes) lane.untilMs = Math.min(lane.untilMs, monotonicMs)
   }
 
-  /** When to claim lanes or give some back; infinite: this loop has its share. */
+  /** When to claim lanes or give some back; infinite: this loop has its share, or cannot give the others back yet. */
   get balanceAtMs(): number {
-    const missing = this.#share() - this.lanes.length
-    if (missing < 0) return Number.NEGATIVE_INFINITY
-    if (missing === 0) return Number.POSITIVE_INFINITY
+    const share = this.#share()
+    const missing = share - this.lanes.length
+    if (missing < 0 && this.#spare(share).length > 0) return Number.NEGATIVE_INFINITY
+    if (missing <= 0) return Number.POSITIVE_INFINITY
     const none = this.lanes.length === 0
     if (this.#sought) return none ? Number.NEGATIVE_INFINITY : this.#claimedAtMs + claimEveryMs
     return this.#claimedAtMs + (none ? this.#station.pollMs : lookEveryMs)
