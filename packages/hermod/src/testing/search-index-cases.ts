@@ -136,19 +136,24 @@ export const searchIndexCases: readonly SearchCase[] = [
         while (!ended) totals.add((await engine.search(index, { query: 'budget' })).total)
         return totals
       })()
-      for (let round = 0; round < 3; round++) {
-        const { id: generation } = await engine.createGeneration(index, definition)
-        await engine.upsert(
-          index,
-          samples.map((sample, at) => upsertOf(sample, at + 1)),
-          { generation },
-        )
-        await settle()
-        await engine.swapGeneration(index)
-        const old = (await engine.generations(index)).filter(({ state }) => state === 'retired')
-        for (const { id } of old) await engine.dropGeneration(index, id)
+      // If the round fails, that is the error to be told.
+      reading.catch(() => {})
+      try {
+        for (let round = 0; round < 3; round++) {
+          const { id: generation } = await engine.createGeneration(index, definition)
+          await engine.upsert(
+            index,
+            samples.map((sample, at) => upsertOf(sample, at + 1)),
+            { generation },
+          )
+          await settle()
+          await engine.swapGeneration(index)
+          const old = (await engine.generations(index)).filter(({ state }) => state === 'retired')
+          for (const { id } of old) await engine.dropGeneration(index, id)
+        }
+      } finally {
+        ended = true
       }
-      ended = true
       assert.deepEqual([...(await reading)], [2])
     },
   },
