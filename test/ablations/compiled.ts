@@ -1,7 +1,7 @@
 // The engine compiled once per test file, file by file, without types. Node loads it as it is: a sabotage then compiles
 // only what it patches, and what no patch reaches is loaded once for all of them.
 
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { transformWithOxc } from 'vite'
 import { engineRoot } from '../support/case.ts'
@@ -59,6 +59,8 @@ async function linkData(root: string): Promise<void> {
 
 async function linkTo(target: string, path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
+  // A test that is tried again finds the link of the first time.
+  await rm(path, { force: true })
   await symlink(target, path)
 }
 
