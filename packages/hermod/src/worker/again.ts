@@ -93,7 +93,8 @@ export class Again {
     const going = slice.entries.filter(({ mark }) => mark === null || mark === 'dead')
     const result = await this.#call(going)
     const well = await judge(this.#station, this.#parts.breaker, result, going.length > 0)
-    if (!well || going.some((entry) => result.get(entry) === undefined)) return undefined
+    if (!well || this.#station.abort.aborted || !this.#parts.leases.lanes.includes(lane)) return undefined
+    // A task that takes longer than a call may is an attempt like any other: sent each second, tasks would only pile up.
     for (const entry of going) if (!isTaken(result.get(entry))) refused.add(hashOf(entry, part))
     const last = slice.entries.at(-1)
     return slice.through === undefined || last === undefined ? part.positions.length : indexAfter(part, last)

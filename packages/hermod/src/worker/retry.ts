@@ -13,12 +13,7 @@ export interface RetryPolicy {
   readonly attemptsMax: number
 }
 
-/** `attempt` counts the attempts already made, from 1. */
-export function backoffMs(policy: RetryPolicy, attempt: number, random: () => number): number {
-  return withJitter(plainBackoffMs(policy, attempt), policy, random)
-}
-
-/** max(backoff, what the destination asked for), then jitter. */
+/** `attempt` counts the attempts already made, from 1. max(backoff, what the destination asked for), then jitter. */
 export function nextDelayMs(
   policy: RetryPolicy,
   attempt: number,

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseRetryAfter, retryAfterMaxMs } from '../../src/sinks/retry-after.ts'
-import { backoffMs, nextDelayMs, type RetryPolicy } from '../../src/worker/retry.ts'
+import { nextDelayMs, type RetryPolicy } from '../../src/worker/retry.ts'
 
 const standard = { baseMs: 1000, factor: 2, capMs: 300_000, jitter: 0.2, attemptsMax: 6 }
 const never = () => 0
@@ -21,15 +21,15 @@ const randoms = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })
 
 describe('backoff', () => {
   it('is 1-2-4-8-16 s by default', () => {
-    const delays = [1, 2, 3, 4, 5].map((attempt) => backoffMs(standard, attempt, never))
+    const delays = [1, 2, 3, 4, 5].map((attempt) => nextDelayMs(standard, attempt, undefined, never))
     expect(delays).toEqual([1000, 2000, 4000, 8000, 16_000])
   })
 
   it('never undercuts the plain delay, exceeds it by the jitter at most, and is finite', () => {
     fc.assert(
       fc.property(policies, attempts, randoms, (policy, attempt, random) => {
-        const floor = backoffMs(policy, attempt, never)
-        const delay = backoffMs(policy, attempt, () => random)
+        const floor = nextDelayMs(policy, attempt, undefined, never)
+        const delay = nextDelayMs(policy, attempt, undefined, () => random)
         expect(delay).toBeGreaterThanOrEqual(floor)
         expect(delay).toBeLessThanOrEqual(Math.ceil(policy.capMs * (1 + policy.jitter)))
         expect(delay).toBeLessThanOrEqual(Math.ceil((floor + 1) * (1 + policy.jitter)))
@@ -41,7 +41,7 @@ describe('backoff', () => {
   it('grows with every attempt before jitter, up to the cap', () => {
     fc.assert(
       fc.property(policies, attempts, (policy, attempt) => {
-        const [one, two] = [attempt, attempt + 1].map((n) => backoffMs(policy, n, never))
+        const [one, two] = [attempt, attempt + 1].map((n) => nextDelayMs(policy, n, undefined, never))
         expect(two).toBeGreaterThanOrEqual(one as number)
         expect(two).toBeLessThanOrEqual(policy.capMs)
       }),
@@ -55,9 +55,9 @@ describe('the next delay', () => {
     fc.assert(
       fc.property(policies, attempts, afters, randoms, (policy, attempt, after, random) => {
         const delay = nextDelayMs(policy, attempt, after, () => random)
-        expect(delay).toBeGreaterThanOrEqual(backoffMs(policy, attempt, never))
+        expect(delay).toBeGreaterThanOrEqual(nextDelayMs(policy, attempt, undefined, never))
         expect(delay).toBeGreaterThanOrEqual(Math.min(after ?? 0, retryAfterMaxMs))
-        if (after === undefined) expect(delay).toBe(backoffMs(policy, attempt, () => random))
+        if (after === undefined) expect(delay).toBe(nextDelayMs(policy, attempt, undefined, () => random))
       }),
     )
   })
